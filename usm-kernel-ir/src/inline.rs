@@ -14,13 +14,13 @@ use crate::scalar::{Literal, Scalar};
 use crate::uniform::{Uniformity, address};
 
 /// The body of a function without [`StmtKind::Return`], so that it ends itself and not the item. A
-/// function with a result sets the variable `result` before it returns. If some path does not set
-/// it, [`verify`](crate::verify) refuses its reads.
+/// function sets the variables of its `results` before it returns. If some path does not set one,
+/// [`verify`](crate::verify) refuses its reads.
 ///
 /// Conditional returns become branches. Returns inside loops need a flag, which may prevent a
 /// proof.
 #[must_use]
-pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarId>) -> Vec<Stmt> {
+pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, results: &[VarId]) -> Vec<Stmt> {
     if !body.iter().any(has_return) {
         return body;
     }
@@ -31,7 +31,7 @@ pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarI
     kernel.variables.push(Variable { name: "returned".into(), ty: Scalar::Bool, place });
     let flag = VarId(kernel.variables.len() as u32 - 1);
     let mut out = vec![set(flag, false, place)];
-    if let Some(result) = result {
+    for result in results.iter().copied() {
         // It has a value at every read; the flag says whether the value counts.
         let none = Literal::integer(kernel.variable(result).ty, 0);
         out.push(Stmt::new(StmtKind::Set(result, Expr::literal(none, place)), place));

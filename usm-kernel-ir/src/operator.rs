@@ -144,6 +144,14 @@ named! {
         Round = "round",
         /// Rounds to the nearest integer, halves to the even one.
         RoundEven = "round_ties_even",
+        /// Error function.
+        Erf = "erf",
+        /// 1 minus the error function.
+        Erfc = "erfc",
+        /// Gamma function.
+        Gamma = "gamma",
+        /// Natural logarithm of the gamma function's absolute value.
+        LnGamma = "ln_gamma",
         /// The first to the power of the second.
         Pow = "pow",
         /// Angle in radians of the point with this y and x.

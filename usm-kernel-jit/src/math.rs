@@ -49,6 +49,10 @@ functions! {
     log1p(x) = Math::Ln1p;
     cbrt(x) = Math::Cbrt;
     round(x) = Math::Round;
+    erf(x) = Math::Erf;
+    erfc(x) = Math::Erfc;
+    tgamma(x) = Math::Gamma;
+    lgamma(x) = Math::LnGamma;
     pow(x, y) = Math::Pow;
     atan2(x, y) = Math::Atan2;
     hypot(x, y) = Math::Hypot;

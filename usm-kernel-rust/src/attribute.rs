@@ -281,6 +281,9 @@ impl Module {
                         module.constants.push((item.ident.to_string(), value));
                     }
                 }
+                Item::Const(item) if matches!(&*item.ty, syn::Type::Array(_)) => {
+                    module.tables.push(Rc::new(item.clone()));
+                }
                 _ => {}
             }
         }
@@ -373,7 +376,8 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
         scope.sub_groups = Some(sub_groups);
     }
     let body = body::block(&item.block, &mut scope)?;
-    scope.kernel.body = body;
+    scope.kernel.body = core::mem::take(&mut scope.first);
+    scope.kernel.body.extend(body);
     let dimensions = arguments.dimensions.or(asked).unwrap_or(scope.dimensions.max(1));
     if let (Some(asked), Some((_, span))) = (asked, &arguments.group) {
         if asked != dimensions {

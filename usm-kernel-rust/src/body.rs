@@ -1,17 +1,17 @@
 //! Statements.
 
 use syn::spanned::Spanned as _;
-use syn::{Block, Expr as Rust, ExprAssign, ExprIf, Result, Stmt as RustStmt};
+use syn::{Block, Expr as Rust, ExprAssign, ExprIf, Item, Result, Stmt as RustStmt};
 use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
 
 use crate::atomic::{atomic, is_atomic};
+use crate::choice::as_branches;
 use crate::declaration::declare;
 use crate::expression::{self, typed};
 use crate::label::{self, Jump};
-use crate::literal;
-use crate::range;
-use crate::scope::{Meaning, Scope, refuse};
+use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
+use crate::{constant, literal, range, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -25,25 +25,52 @@ pub(crate) fn block_and(
 ) -> Result<Vec<Stmt>> {
     let mark = scope.mark();
     let mut out = Vec::new();
-    for stmt in &block.stmts {
+    statements(&block.stmts, scope, &mut out)?;
+    end(scope, &mut out)?;
+    scope.forget(mark);
+    Ok(out)
+}
+
+fn statements(stmts: &[RustStmt], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    for stmt in stmts {
         if !scope.called.is_empty() {
             scope.count_inlined(stmt.span())?;
         }
         match stmt {
-            RustStmt::Local(local) => declare(local, scope, &mut out)?,
-            RustStmt::Expr(inner, _) => statement(inner, scope, &mut out)?,
+            RustStmt::Local(local) => declare(local, scope, out)?,
+            RustStmt::Expr(inner, _) => statement(inner, scope, out)?,
+            RustStmt::Item(Item::Const(item)) if scalar(&item.ty).is_ok() => {
+                let value = constant::of_item(item, scope)?;
+                scope.name(&item.ident, Meaning::Constant(value));
+            }
             RustStmt::Item(item) => {
                 return refuse(
                     item.span(),
-                    "a kernel has no items inside: write them beside it in a module with `#[kernels]`",
+                    "a kernel has no items inside but constants that are numbers: write them beside it in a module with `#[kernels]`",
                 );
             }
             RustStmt::Macro(call) => return refuse(call.span(), "a kernel calls no macros"),
         }
     }
-    end(scope, &mut out)?;
+    Ok(())
+}
+
+/// Reads a block that is a value: its statements run before the current one.
+pub(crate) fn value_of<T>(
+    block: &Block,
+    scope: &mut Scope,
+    read: impl FnOnce(&Rust, &mut Scope) -> Result<T>,
+) -> Result<T> {
+    let Some((RustStmt::Expr(last, None), first)) = block.stmts.split_last() else {
+        return refuse(block.span(), "a block that is a value ends in one, without `;`");
+    };
+    let mark = scope.mark();
+    let mut out = core::mem::take(&mut scope.before);
+    statements(first, scope, &mut out)?;
+    scope.before = out;
+    let value = read(last, scope)?;
     scope.forget(mark);
-    Ok(out)
+    Ok(value)
 }
 
 fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -105,6 +132,10 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                 out.append(&mut scope.before);
                 return Ok(());
             }
+            if name == "swap" && call.args.len() == 2 {
+                let places: Vec<&Rust> = call.args.iter().map(referred).collect();
+                return swap([places[0], places[1]], scope, out);
+            }
             let at = place_of(path.span());
             match name.as_str() {
                 "barrier" => {
@@ -123,6 +154,18 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                 ),
             }
         }
+        Rust::MethodCall(call) if call.method == "swap" && call.args.len() == 2 => {
+            let at = |index: &Rust| {
+                let index = index.clone();
+                Rust::Index(syn::ExprIndex {
+                    attrs: Vec::new(),
+                    expr: call.receiver.clone(),
+                    bracket_token: syn::token::Bracket(index.span()),
+                    index: Box::new(index),
+                })
+            };
+            swap([&at(&call.args[0]), &at(&call.args[1])], scope, out)
+        }
         Rust::MethodCall(call) => {
             let stmts = atomic(call, None, scope)?;
             out.append(&mut scope.before);
@@ -131,7 +174,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         }
         Rust::Paren(inner) => statement(&inner.expr, scope, out),
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
-        Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
+        Rust::Match(word) => statement(&as_branches(word)?, scope, out),
         Rust::Unsafe(word) => refuse(
             word.unsafe_token.span,
             "a kernel has no unsafe blocks: write `unsafe fn`, whose launch is unsafe too",
@@ -145,7 +188,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
 
 fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     if let Rust::Let(word) = &*branch.cond {
-        return refuse(word.span(), "a kernel has no patterns: write a comparison");
+        return refuse(word.span(), "a kernel has no such patterns: write `match` or a comparison");
     }
     let condition = typed(&branch.cond, Scalar::Bool, scope)?;
     out.append(&mut scope.before);
@@ -190,6 +233,32 @@ fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
 fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let at = place_of(assign.eq_token.span);
     match &*assign.left {
+        Rust::Path(path) if tuple::is_tuple(&assign.left, scope) => {
+            let Some(Meaning::Tuple(number)) = path.path.get_ident().and_then(|name| scope.find(name).ok())
+            else {
+                return refuse(path.span(), "only variables and elements are assigned");
+            };
+            let (names, mutable) = scope.tuples[number].clone();
+            if !mutable {
+                return refuse(path.span(), "this tuple is set once: write `let mut`");
+            }
+            let hints: Vec<_> = names.iter().map(|id| Some(scope.kernel.variable(*id).ty)).collect();
+            let values = tuple::parts(&assign.right, &hints, scope)?;
+            let found: Vec<_> = values.iter().map(|value| Some(value.ty)).collect();
+            if found != hints {
+                return refuse(assign.right.span(), "a tuple of other types");
+            }
+            let mut kept = Vec::new();
+            for value in values {
+                let variable = scope.hidden("part", value.ty, at);
+                kept.push(Expr::variable(variable, value.ty, at));
+                scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+            }
+            out.append(&mut scope.before);
+            let sets = names.into_iter().zip(kept);
+            out.extend(sets.map(|(id, value)| Stmt::new(StmtKind::Set(id, value), at)));
+            Ok(())
+        }
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
             if let Rust::MethodCall(call) = &*assign.right {
@@ -212,8 +281,87 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             out.push(Stmt::new(StmtKind::Store(array, index, value), at));
             Ok(())
         }
-        other => refuse(other.span(), "only variables and elements are assigned"),
+        Rust::Tuple(tuple) => {
+            let places: Vec<&Rust> = tuple.elems.iter().collect();
+            tuple::assign(&places, &assign.right, scope, out)
+        }
+        Rust::Field(field) => {
+            let (variable, ty) = assigned_field(field, scope)?;
+            let value = typed(&assign.right, ty, scope)?;
+            out.append(&mut scope.before);
+            out.push(Stmt::new(StmtKind::Set(variable, value), at));
+            Ok(())
+        }
+        other => refuse(other.span(), "only variables, elements and tuples of them are assigned"),
     }
+}
+
+fn assigned_field(field: &syn::ExprField, scope: &Scope) -> Result<(VarId, Scalar)> {
+    match tuple::field(field, scope)? {
+        (id, true) => Ok((id, scope.kernel.variable(id).ty)),
+        (_, false) => refuse(field.span(), "this tuple is set once: write `let mut`"),
+    }
+}
+
+/// What a reference refers to.
+fn referred(value: &Rust) -> &Rust {
+    match value {
+        Rust::Reference(inner) => &inner.expr,
+        other => other,
+    }
+}
+
+/// Exchanges the values of two places.
+fn swap(places: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let [one, two] = places;
+    let mut first = expression::expr(one, None, scope)?;
+    let ty = first.ty;
+    let second = scope.read_after(&mut [&mut first], |scope| typed(two, ty, scope))?;
+    tuple::set(&places, vec![second, first], scope, out)
+}
+
+/// The type of a place that is set; `None` for `_`.
+pub(crate) fn type_of_place(place: &Rust, scope: &Scope) -> Result<Option<Scalar>> {
+    Ok(match place {
+        Rust::Infer(_) => None,
+        Rust::Path(path) => Some(assigned(path, scope)?.1),
+        Rust::Field(field) => Some(assigned_field(field, scope)?.1),
+        Rust::Index(index) => expression::type_of_element(index, scope),
+        other => return refuse(other.span(), "only variables and elements are assigned"),
+    })
+}
+
+/// Sets a place to a value, before the current statement.
+pub(crate) fn set_place(place: &Rust, value: Expr, scope: &mut Scope) -> Result<()> {
+    let at = place_of(place.span());
+    let is = |ty: Scalar, value: &Expr| {
+        if value.ty == ty {
+            return Ok(());
+        }
+        refuse(place.span(), format!("{} where {ty} is needed: write `as {ty}`", value.ty))
+    };
+    match place {
+        Rust::Infer(_) => {}
+        Rust::Index(index) => {
+            expression::may_write(index, scope)?;
+            let (array, element, index) = expression::element(index, scope)?;
+            is(element, &value)?;
+            let at = index.place;
+            scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+        }
+        Rust::Field(field) => {
+            let (variable, ty) = assigned_field(field, scope)?;
+            is(ty, &value)?;
+            scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+        }
+        Rust::Path(path) => {
+            let (variable, ty) = assigned(path, scope)?;
+            is(ty, &value)?;
+            scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+        }
+        other => return refuse(other.span(), "only variables and elements are assigned"),
+    }
+    Ok(())
 }
 
 /// Reads the value and then the index of an element that is written.
@@ -257,9 +405,10 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
             format!("`{name}` is a parameter, the same for all items: write `let mut {name} = {name};`"),
         ),
         Meaning::Constant(_) => refuse(name.span(), format!("`{name}` is a constant")),
-        Meaning::Array(_) | Meaning::ReadOnly(_) => {
+        Meaning::Array(_) | Meaning::ReadOnly(_) | Meaning::View(_) | Meaning::Table(_) => {
             refuse(name.span(), format!("`{name}` is an array: assign to an element `{name}[i]`"))
         }
+        Meaning::Tuple(_) => refuse(name.span(), format!("`{name}` is a tuple: assign to `{name}.0`")),
     }
 }
 
@@ -280,6 +429,14 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
             let at = index.place;
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
+            Ok(())
+        }
+        Rust::Field(field) => {
+            let (variable, ty) = assigned_field(field, scope)?;
+            let right = right_side(&binary.right, ty, Some(operator), scope)?;
+            out.append(&mut scope.before);
+            let left = Expr::variable(variable, ty, at);
+            out.push(Stmt::new(StmtKind::Set(variable, Expr::binary(operator, left, right, at)), at));
             Ok(())
         }
         other => refuse(other.span(), "only variables and elements are assigned"),

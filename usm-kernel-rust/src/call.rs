@@ -6,17 +6,18 @@ use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type, TypeArray};
 use usm_kernel_ir::{
-    ArrayId, Binary, Collection, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, without_returns,
+    Binary, Collection, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, VarId, without_returns,
 };
 
 use crate::expression::{expr, typed};
 use crate::scope::{Called, Meaning, Module, Scope, refuse, scalar};
 use crate::signature::{element, length, place_of};
-use crate::{body, instance};
+use crate::view::View;
+use crate::{body, instance, tuple, view};
 
-/// Inlines a function of the same module before the statement. The outer `None`: no function has
-/// this name. The inner `None`: the function has no result.
-pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
+/// Inlines a function of the same module before the statement, and gives its results. `None`: no
+/// function has this name.
+pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Vec<Expr>>> {
     scope.neighbours.refuse_conditional(name, call.func.span())?;
     refuse_other_function(call, name, scope)?;
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
@@ -46,26 +47,27 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
         names.push(named);
     }
     let at = place_of(call.span());
-    let result = match &function.sig.output {
-        ReturnType::Default => None,
-        ReturnType::Type(_, ty) => {
-            let ty = scalar(ty)?;
-            Some((scope.hidden(name, ty, at), ty))
-        }
+    let types = match &function.sig.output {
+        ReturnType::Default => Vec::new(),
+        ReturnType::Type(_, ty) => match tuple::types(ty)? {
+            Some(types) => types,
+            None => vec![scalar(ty)?],
+        },
     };
+    let results: Vec<VarId> = types.iter().map(|ty| scope.hidden(name, *ty, at)).collect();
     let outside = scope.enter_body();
     for (ident, meaning) in names {
         scope.name(&ident, meaning);
     }
-    scope.called.push(Called { name: name.into(), result: result.map(|(id, _)| id) });
+    scope.called.push(Called { name: name.into(), results: results.clone() });
     let before = core::mem::take(&mut scope.before);
     let inside = body_of(&function, scope);
     scope.before = before;
     let _ = scope.called.pop();
     scope.restore(outside);
-    let inside = without_returns(&mut scope.kernel, inside?, result.map(|(id, _)| id));
+    let inside = without_returns(&mut scope.kernel, inside?, &results);
     scope.before.extend(inside);
-    Ok(Some(result.map(|(id, ty)| Expr::variable(id, ty, at))))
+    Ok(Some(results.into_iter().zip(types).map(|(id, ty)| Expr::variable(id, ty, at)).collect()))
 }
 
 /// Refuses a call of a function that a kernel does not see, although it knows one of this name.
@@ -109,28 +111,62 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
         while let Rust::Reference(inner) = given {
             given = &inner.expr;
         }
-        let meaning = match given {
-            Rust::Path(path) => path.path.get_ident().map(|name| scope.find(name)).transpose()?,
-            _ => None,
-        };
-        let Some(id) = meaning.and_then(Meaning::array) else {
-            return refuse(argument.span(), "an array of the kernel is needed here, by its name");
+        let Some(mut view) = view::view(given, scope)?.filter(|view| view.depth() > 0) else {
+            return refuse(
+                argument.span(),
+                "an array of the kernel is needed here, by its name, or a part of it",
+            );
         };
         let is_atomic = crate::signature::atomic(elem)?;
-        let needed = is_atomic.map_or_else(|| element(elem), Ok)?;
-        let found = scope.kernel.array(id).element;
+        let (needed, inner) = match is_atomic {
+            Some(needed) => (needed, Vec::new()),
+            None => rows(elem, scope)?,
+        };
+        let found = scope.kernel.array(view.array).element;
         if needed != found {
             return refuse(argument.span(), format!("an array of {found}, not {needed}"));
         }
+        let shape: Vec<Option<u64>> = inner.into_iter().map(Some).collect();
+        if shape != view.inner_lengths() {
+            let (found, needed) = (view.depth(), shape.len() + 1);
+            return refuse(
+                argument.span(),
+                format!("rows of another shape: {found} dimensions, not {needed}, or of other lengths"),
+            );
+        }
         if let Type::Array(fixed) = &*reference.elem {
-            refuse_other_length(fixed, id, argument, scope)?;
+            refuse_other_length(fixed, &view, argument, scope)?;
         }
         let writes = reference.mutability.is_some() || is_atomic.is_some();
-        if writes && matches!(meaning, Some(Meaning::ReadOnly(_))) {
+        if writes && view.read_only {
             return refuse(argument.span(), "this array is only read here: take `&mut [T]`");
         }
-        let meaning = if writes { Meaning::Array(id) } else { Meaning::ReadOnly(id) };
+        view.read_only = !writes;
+        let meaning = if view.is_whole() {
+            if writes { Meaning::Array(view.array) } else { Meaning::ReadOnly(view.array) }
+        } else {
+            view.keep(scope);
+            scope.views.push(view);
+            Meaning::View(scope.views.len() - 1)
+        };
         return Ok((pattern.ident.clone(), meaning));
+    }
+    if let Some(types) = tuple::types(&parameter.ty)? {
+        let hints: Vec<_> = types.iter().map(|ty| Some(*ty)).collect();
+        let values = tuple::parts(argument, &hints, scope)?;
+        let found: Vec<Scalar> = values.iter().map(|value| value.ty).collect();
+        if found != types {
+            return refuse(argument.span(), format!("a tuple of {found:?}, not {types:?}").to_lowercase());
+        }
+        let mut parts = Vec::new();
+        for value in values {
+            let variable = scope.hidden(&pattern.ident.to_string(), value.ty, value.place);
+            let at = value.place;
+            scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+            parts.push(variable);
+        }
+        scope.tuples.push((parts, pattern.mutability.is_some()));
+        return Ok((pattern.ident.clone(), Meaning::Tuple(scope.tuples.len() - 1)));
     }
     let ty = scalar(&parameter.ty)?;
     let value = typed(argument, ty, scope)?;
@@ -139,12 +175,23 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
     Ok((pattern.ident.clone(), Meaning::Variable { id: variable, mutable: pattern.mutability.is_some() }))
 }
 
+/// The elements of rows, `[[T; N]; M]`, and the lengths of their dimensions.
+pub(crate) fn rows(ty: &Type, scope: &Scope) -> Result<(Scalar, Vec<u64>)> {
+    let (mut ty, mut lengths) = (ty, Vec::new());
+    while let Type::Array(array) = ty {
+        lengths.push(length(&array.len, scope)?);
+        ty = &array.elem;
+    }
+    Ok((element(ty)?, lengths))
+}
+
 /// A parameter `&[T; N]` takes only arrays of that length.
-fn refuse_other_length(fixed: &TypeArray, id: ArrayId, argument: &Rust, scope: &Scope) -> Result<()> {
+fn refuse_other_length(fixed: &TypeArray, view: &View, argument: &Rust, scope: &Scope) -> Result<()> {
     let needed = length(&fixed.len, scope)?;
-    let found = match &scope.kernel.array(id).space {
-        Space::Private(len) | Space::Constant(len) => Some(*len),
-        Space::Local(Expr { kind: ExprKind::Literal(len), .. }) => Some(len.bits),
+    let found = match (&scope.kernel.array(view.array).space, view.length().map(|length| length.kind)) {
+        (_, Some(ExprKind::Literal(length))) => Some(length.bits),
+        (Space::Private(len) | Space::Constant(len), _) if view.is_whole() => Some(*len),
+        (Space::Local(Expr { kind: ExprKind::Literal(len), .. }), _) if view.is_whole() => Some(len.bits),
         _ => None,
     };
     match found {
@@ -154,28 +201,47 @@ fn refuse_other_length(fixed: &TypeArray, id: ArrayId, argument: &Rust, scope: &
     }
 }
 
-/// Reads a function's body; its last expression sets the result.
+/// Reads a function's body; its last expression sets the results.
 fn body_of(function: &ItemFn, scope: &mut Scope) -> Result<Vec<Stmt>> {
     let mut block = (*function.block).clone();
-    let result = scope.called.last().and_then(|called| called.result);
-    let last = match (result, block.stmts.last()) {
-        (Some(_), Some(syn::Stmt::Expr(value, None))) if is_value(value) => {
+    let has_results = scope.called.last().is_some_and(|called| !called.results.is_empty());
+    let last = match block.stmts.last() {
+        Some(syn::Stmt::Expr(value, None)) if has_results && is_value(value) => {
             let value = value.clone();
             let _ = block.stmts.pop();
             Some(value)
         }
         _ => None,
     };
-    body::block_and(&block, scope, |scope, out| match (result, last) {
-        (Some(result), Some(value)) => {
-            let value = typed(&value, scope.kernel.variable(result).ty, scope)?;
-            out.append(&mut scope.before);
-            let at = value.place;
-            out.push(Stmt::new(StmtKind::Set(result, value), at));
-            Ok(())
-        }
-        _ => Ok(()),
+    body::block_and(&block, scope, |scope, out| match last {
+        Some(value) => set_results(&value, scope, out),
+        None => Ok(()),
     })
+}
+
+/// Sets the results of the function that is being read.
+fn set_results(value: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let results = scope.called.last().map(|called| called.results.clone()).unwrap_or_default();
+    let values = match &results[..] {
+        [result] => vec![typed(value, scope.kernel.variable(*result).ty, scope)?],
+        _ => {
+            let hints: Vec<_> = results.iter().map(|id| Some(scope.kernel.variable(*id).ty)).collect();
+            tuple::parts(value, &hints, scope)?
+        }
+    };
+    if values.len() != results.len() {
+        return refuse(value.span(), format!("{} values, not {}", values.len(), results.len()));
+    }
+    out.append(&mut scope.before);
+    let value_span = value.span();
+    for (result, value) in results.into_iter().zip(values) {
+        let (ty, needed, at) = (value.ty, scope.kernel.variable(result).ty, value.place);
+        if ty != needed {
+            return refuse(value_span, format!("{ty} where {needed} is needed: write `as {needed}`"));
+        }
+        out.push(Stmt::new(StmtKind::Set(result, value), at));
+    }
+    Ok(())
 }
 
 /// Whether the last expression of a body is its value, and not a statement that returns itself.
@@ -267,17 +333,14 @@ pub(crate) fn returned(
     out: &mut Vec<Stmt>,
 ) -> Result<()> {
     let at = place_of(span);
-    match (scope.called.last().map(|called| called.result), value) {
+    let has_results = scope.called.last().map(|called| !called.results.is_empty());
+    match (has_results, value) {
         (None, Some(value)) => return refuse(value.span(), "a kernel has no result: write it to an array"),
-        (Some(None), Some(value)) => {
+        (Some(false), Some(value)) => {
             return refuse(value.span(), "this function has no result: write `-> T`");
         }
-        (Some(Some(_)), None) => return refuse(span, "this function has a result: write `return value`"),
-        (Some(Some(result)), Some(value)) => {
-            let value = typed(value, scope.kernel.variable(result).ty, scope)?;
-            out.append(&mut scope.before);
-            out.push(Stmt::new(StmtKind::Set(result, value), at));
-        }
+        (Some(true), None) => return refuse(span, "this function has a result: write `return value`"),
+        (Some(true), Some(value)) => set_results(value, scope, out)?,
         (_, None) => {}
     }
     out.push(Stmt::new(StmtKind::Return, at));

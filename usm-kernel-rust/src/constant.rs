@@ -10,7 +10,17 @@ use crate::scope::{Scope, refuse, scalar};
 /// The constant of a type, by its path of two names.
 pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
     let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-    let ty = match &names[..] {
+    // `f32::consts::PI`, also behind `core` or `std`.
+    let names = match &names[..] {
+        [first, rest @ ..] if matches!(first.as_str(), "core" | "std") && rest.len() > 1 => rest,
+        all => all,
+    };
+    if let [ty, module, name] = names {
+        if module == "consts" {
+            return of_mathematics(path, ty, name);
+        }
+    }
+    let ty = match names {
         [ty, _] if path.path.leading_colon.is_none() && path.qself.is_none() => {
             Scalar::from_name(if ty == "usize" { "u64" } else { ty })
         }
@@ -41,6 +51,26 @@ pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
         },
         Ok,
     )
+}
+
+fn of_mathematics(path: &syn::ExprPath, ty: &str, name: &str) -> Result<Literal> {
+    macro_rules! named {
+        ($($name:ident)*) => {
+            match name {
+                $(stringify!($name) => (core::f32::consts::$name, core::f64::consts::$name),)*
+                _ => return refuse(path.span(), format!("`{name}` is unknown: consts has {}", stringify!($($name),*))),
+            }
+        };
+    }
+    let (narrow, wide) = named! {
+        PI TAU E SQRT_2 LN_2 LN_10 LOG2_E LOG2_10 LOG10_E LOG10_2 FRAC_1_PI FRAC_2_PI FRAC_1_SQRT_2 FRAC_2_SQRT_PI
+        FRAC_PI_2 FRAC_PI_3 FRAC_PI_4 FRAC_PI_6 FRAC_PI_8
+    };
+    match ty {
+        "f32" => Ok(Literal::f32(narrow)),
+        "f64" => Ok(Literal::f64(wide)),
+        _ => refuse(path.span(), "f32 and f64 have `consts`"),
+    }
 }
 
 fn integer(name: &str, ty: Scalar) -> Option<Literal> {
@@ -78,7 +108,7 @@ pub(crate) fn of_item(item: &syn::ItemConst, scope: &mut Scope) -> Result<Litera
     )
 }
 
-fn fold(value: &Expr) -> Option<Literal> {
+pub(crate) fn fold(value: &Expr) -> Option<Literal> {
     match &value.kind {
         ExprKind::Literal(literal) => Some(*literal),
         ExprKind::Unary(Unary::Neg, inner) => {

@@ -4,10 +4,11 @@ use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
 use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Stmt, StmtKind, Unary};
 
+use crate::choice::as_branches;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, call, constant, literal, number};
+use crate::{atomic, body, call, constant, literal, number, tuple, view};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -50,9 +51,10 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                     Ok(Expr { kind: ExprKind::Value(id), ty: scope.kernel.value(id).ty, place: at })
                 }
                 Meaning::Constant(value) => Ok(Expr::literal(value, at)),
-                Meaning::Array(_) | Meaning::ReadOnly(_) => {
+                Meaning::Array(_) | Meaning::ReadOnly(_) | Meaning::View(_) | Meaning::Table(_) => {
                     refuse(name.span(), format!("`{name}` is an array: write `{name}[i]` or `{name}.len()`"))
                 }
+                Meaning::Tuple(_) => refuse(name.span(), format!("`{name}` is a tuple: write `{name}.0`")),
             }
         }
         Rust::Unary(unary) => {
@@ -97,39 +99,30 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
+            if let Rust::Let(word) = &*branch.cond {
+                return refuse(word.span(), "a kernel has no such patterns: write `match` or a comparison");
+            }
             let condition = typed(&branch.cond, Scalar::Bool, scope)?;
             let Some((_, other)) = &branch.else_branch else {
                 return refuse(branch.span(), "a value needs `else`");
             };
-            let single = |block: &syn::Block| match &block.stmts[..] {
-                [syn::Stmt::Expr(value, None)] => Some(value.clone()),
-                _ => None,
-            };
-            let other_value = match &**other {
-                Rust::Block(inner) => single(&inner.block),
-                inner @ Rust::If(_) => Some(inner.clone()),
-                _ => None,
-            };
-            let (Some(one), Some(other)) = (single(&branch.then_branch), other_value) else {
-                return refuse(
-                    branch.span(),
-                    "the branches of a value are one expression each: assign in the branches instead",
-                );
-            };
-            choice(condition, [&one, &other], hint, at, scope)
+            choice(condition, [Side::Block(&branch.then_branch), Side::of(other)], hint, at, scope)
         }
+        Rust::Block(inner) => body::value_of(&inner.block, scope, |value, scope| expr(value, hint, scope)),
+        Rust::Match(word) => expr(&as_branches(word)?, hint, scope),
         Rust::Call(call) => function(call, hint, scope),
         Rust::MethodCall(call) => method(call, hint, scope),
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
-        Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
         Rust::Macro(call) => refuse(call.span(), "a kernel calls no macros"),
-        Rust::Field(field) => refuse(field.member.span(), "a kernel has no structures: make it a parameter"),
-        Rust::Reference(reference) => refuse(reference.span(), "a kernel has no references: index the array"),
-        Rust::Block(inner) => {
-            refuse(inner.span(), "a block is no value here: give its variables a `let` before this statement")
+        Rust::Field(field) => {
+            let (id, _) = tuple::field(field, scope)?;
+            Ok(Expr::variable(id, scope.kernel.variable(id).ty, at))
         }
+        Rust::Reference(reference) => refuse(reference.span(), "a kernel has no references: index the array"),
         Rust::Let(word) => refuse(word.span(), "a kernel has no patterns: write a comparison"),
-        Rust::Tuple(tuple) => refuse(tuple.span(), "a kernel has no tuples, except in `let (a, b) = (x, y)`"),
+        Rust::Tuple(tuple) => {
+            refuse(tuple.span(), "a tuple needs a name: `let t = (x, y);`, or names: `let (a, b) = (x, y);`")
+        }
         Rust::Array(array) => refuse(array.span(), "an array needs a name: `let mut a: [f32; 2] = [x, y];`"),
         Rust::Repeat(array) => {
             refuse(array.span(), "an array needs a name: `let mut a: [f32; 16] = [x; 16];`")
@@ -142,7 +135,10 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
 }
 
 /// Reads a value that may not be evaluated, and the statements that must run before it if it is.
-fn apart<T>(scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<(T, Vec<Stmt>)> {
+pub(crate) fn apart<T>(
+    scope: &mut Scope,
+    read: impl FnOnce(&mut Scope) -> Result<T>,
+) -> Result<(T, Vec<Stmt>)> {
     let outer = core::mem::take(&mut scope.before);
     let found = read(scope)?;
     Ok((found, core::mem::replace(&mut scope.before, outer)))
@@ -158,7 +154,7 @@ fn short(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope) -> Resul
     }
     let result = scope.hidden("both", Scalar::Bool, at);
     // What the left side says of indices is known behind it too, if it may be computed again.
-    let again = (!scope.may_change(&left)).then(|| left.clone());
+    let again = (!scope.may_change(&left) && !Scope::is_set_by(&left, &runs)).then(|| left.clone());
     runs.push(Stmt::new(StmtKind::Set(result, right), at));
     let is_and = operator == Binary::AndThen;
     let known = Stmt::new(StmtKind::Set(result, Expr::literal(Literal::bool(!is_and), at)), at);
@@ -174,7 +170,7 @@ fn short(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope) -> Resul
 /// `if condition { one } else { other }`, of which one is evaluated.
 fn choice(
     condition: Expr,
-    [one, other]: [&Rust; 2],
+    [one, other]: [Side<'_>; 2],
     hint: Option<Scalar>,
     at: usm_kernel_ir::Place,
     scope: &mut Scope,
@@ -199,7 +195,7 @@ pub(crate) fn pair(
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<(Expr, Expr)> {
-    let [(mut one, first), (two, second)] = sides(left, right, hint, scope)?;
+    let [(mut one, first), (two, second)] = sides(Side::Value(left), Side::Value(right), hint, scope)?;
     scope.before.extend(first);
     scope.read_after(&mut [&mut one], |scope| {
         scope.before.extend(second);
@@ -210,21 +206,59 @@ pub(crate) fn pair(
 
 /// Reads two values of one type, [apart]. If only one side has a type, the other takes it.
 fn sides(
-    left: &Rust,
-    right: &Rust,
+    left: Side<'_>,
+    right: Side<'_>,
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<[(Expr, Vec<Stmt>); 2]> {
     // Each side is read once. Reading a side again at each level would double the time with each
     // level.
-    let is_open = literal::is_open(left);
-    if is_open && !literal::is_open(right) {
-        let two = apart(scope, |scope| expr(right, None, scope))?;
-        return Ok([apart(scope, |scope| typed(left, two.0.ty, scope))?, two]);
+    let is_open = left.is_open();
+    if is_open && !right.is_open() {
+        let two = apart(scope, |scope| right.read(None, scope))?;
+        return Ok([apart(scope, |scope| left.typed(two.0.ty, scope))?, two]);
     }
-    let one = apart(scope, |scope| expr(left, hint.filter(|_| is_open), scope))?;
+    let one = apart(scope, |scope| left.read(hint.filter(|_| is_open), scope))?;
     let ty = one.0.ty;
-    Ok([one, apart(scope, |scope| typed(right, ty, scope))?])
+    Ok([one, apart(scope, |scope| right.typed(ty, scope))?])
+}
+
+/// One of two values: a block of a branch has braces, and is no expression of its own in Rust's
+/// tree.
+#[derive(Clone, Copy)]
+enum Side<'r> {
+    Value(&'r Rust),
+    Block(&'r syn::Block),
+}
+
+impl<'r> Side<'r> {
+    fn of(value: &'r Rust) -> Self {
+        match value {
+            Rust::Block(inner) => Self::Block(&inner.block),
+            other => Self::Value(other),
+        }
+    }
+
+    fn is_open(self) -> bool {
+        match self {
+            Self::Value(value) => literal::is_open(value),
+            Self::Block(block) => literal::last(block).is_some_and(literal::is_open),
+        }
+    }
+
+    fn read(self, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+        match self {
+            Self::Value(value) => expr(value, hint, scope),
+            Self::Block(block) => body::value_of(block, scope, |value, scope| expr(value, hint, scope)),
+        }
+    }
+
+    fn typed(self, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
+        match self {
+            Self::Value(value) => typed(value, ty, scope),
+            Self::Block(block) => body::value_of(block, scope, |value, scope| typed(value, ty, scope)),
+        }
+    }
 }
 
 fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
@@ -281,39 +315,57 @@ fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut
 
 /// Reads the type of an element that is written. Rust evaluates the value before the index.
 pub(crate) fn type_of_element(index: &syn::ExprIndex, scope: &Scope) -> Option<Scalar> {
-    let Rust::Path(path) = &*index.expr else { return None };
-    let id = scope.find(path.path.get_ident()?).ok()?.array()?;
+    let (id, _) = view::root(&index.expr, scope).ok()??;
     Some(scope.kernel.array(id).element)
 }
 
-/// Refuses to write an array that a function got as `&[T]`.
+/// Refuses to write an array that was taken as `&[T]`.
 pub(crate) fn may_write(index: &syn::ExprIndex, scope: &Scope) -> Result<()> {
-    let Rust::Path(path) = &*index.expr else { return Ok(()) };
-    let Some(name) = path.path.get_ident() else { return Ok(()) };
-    match scope.find(name)? {
-        Meaning::ReadOnly(_) => {
-            refuse(name.span(), format!("`{name}` is only read: take `&mut [T]`, or `&[Atomic<T>]`"))
-        }
-        _ => Ok(()),
+    let Some((_, true)) = view::root(&index.expr, scope)? else { return Ok(()) };
+    let mut base = &*index.expr;
+    while let Rust::Index(inner) = base {
+        base = &inner.expr;
     }
+    let name = match base {
+        Rust::Path(path) => path.path.get_ident().map(ToString::to_string),
+        _ => None,
+    };
+    let name = name.unwrap_or_else(|| "array".into());
+    refuse(base.span(), format!("`{name}` is only read: take `&mut [T]`, or `&[Atomic<T>]`"))
 }
 
 /// Reads an element: array, type and index.
 pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(ArrayId, Scalar, Expr)> {
-    let Rust::Path(path) = &*index.expr else {
-        return refuse(index.expr.span(), "only arrays by name are indexed, by one number");
-    };
-    let Some(name) = path.path.get_ident() else {
-        return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
-    };
-    let Some(id) = scope.find(name)?.array() else {
-        return refuse(name.span(), format!("`{name}` is no array"));
-    };
-    if let Rust::Range(range) = &*index.index {
-        return refuse(range.span(), "a kernel has no slices: write a loop over the indices");
+    let mut base = &*index.expr;
+    while let Rust::Index(inner) = base {
+        base = &inner.expr;
     }
-    let place = typed(&index.index, Scalar::U64, scope)?;
-    Ok((id, scope.kernel.array(id).element, place))
+    if let Rust::Path(path) = base {
+        let Some(name) = path.path.get_ident() else {
+            return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+        };
+        if matches!(scope.find(name)?, Meaning::Value(_) | Meaning::Variable { .. } | Meaning::Constant(_)) {
+            return refuse(name.span(), format!("`{name}` is no array"));
+        }
+    }
+    let Some(found) = view::indexed(index, scope)? else {
+        return refuse(index.span(), "only arrays by name are indexed, once for each dimension");
+    };
+    match found.depth() {
+        0 => Ok((
+            found.array,
+            scope.kernel.array(found.array).element,
+            found.position(place_of(index.index.span())),
+        )),
+        more => {
+            let what =
+                if more == 1 { "a part of an array".to_string() } else { format!("{more} dimensions") };
+            refuse(
+                index.span(),
+                format!("{what} where a number is needed: index it, or write `let row = &..;`"),
+            )
+        }
+    }
 }
 
 /// Reads a call of a function by its name.
@@ -324,9 +376,12 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
     };
     let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
     if let Some(found) = call::of_neighbour(call, &name, scope)? {
-        return match found {
-            Some(value) => Ok(value),
-            None => refuse(call.span(), format!("`{name}` has no result")),
+        return match &found[..] {
+            [value] => Ok(value.clone()),
+            [] => refuse(call.span(), format!("`{name}` has no result")),
+            _ => {
+                refuse(call.span(), format!("`{name}` has {} results: write `let (a, b) = ..;`", found.len()))
+            }
         };
     }
     if let Some(found) = call::of_group(call, &name, hint, scope)? {
@@ -386,13 +441,16 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
     let at = place_of(call.method.span());
     let name = call.method.to_string();
     let arguments: Vec<&Rust> = call.args.iter().collect();
-    if let Rust::Path(path) = &*call.receiver {
-        let meaning = path.path.get_ident().and_then(|name| scope.find(name).ok());
-        if let Some(id) = meaning.and_then(Meaning::array) {
-            if name == "len" && arguments.is_empty() {
-                return Ok(Expr { kind: ExprKind::Len(id), ty: Scalar::U64, place: at });
+    if view::root(&call.receiver, scope).ok().flatten().is_some() || is_table(&call.receiver, scope) {
+        if name == "len" && arguments.is_empty() {
+            let length = view::view(&call.receiver, scope)?.and_then(|of| of.length());
+            if let Some(mut length) = length {
+                length.place = at;
+                return Ok(length);
             }
-            return refuse(call.method.span(), "of an array a kernel knows `len()` and elements");
+        }
+        if !matches!(&*call.receiver, Rust::Index(_)) {
+            return refuse(call.method.span(), "of an array a kernel knows `len()`, elements and slices");
         }
     }
     if let Rust::Index(index) = &*call.receiver {
@@ -409,7 +467,7 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             return Ok(Expr::variable(to, element, at));
         }
         if atomic::is_atomic(call) {
-            let Some(array) = array_of(index, scope)?.array() else {
+            let Some((array, _)) = view::root(&index.expr, scope)? else {
                 return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
             };
             let element = scope.kernel.array(array).element;
@@ -503,13 +561,13 @@ fn classified(call: &syn::ExprMethodCall, name: &str, scope: &mut Scope) -> Resu
     Ok(Some(if name == "is_nan" { Expr::unary(Unary::Not, found, at) } else { found }))
 }
 
-fn array_of(index: &syn::ExprIndex, scope: &Scope) -> Result<Meaning> {
-    match &*index.expr {
-        Rust::Path(path) => match path.path.get_ident() {
-            Some(name) => scope.find(name),
-            None => refuse(path.span(), "only arrays by name are indexed"),
-        },
-        other => refuse(other.span(), "only arrays by name are indexed"),
+fn is_table(value: &Rust, scope: &Scope) -> bool {
+    match value {
+        Rust::Path(path) => {
+            let name = path.path.get_ident();
+            name.is_some_and(|name| matches!(scope.find(name), Ok(Meaning::Table(_))))
+        }
+        _ => false,
     }
 }
 

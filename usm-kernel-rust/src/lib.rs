@@ -8,6 +8,7 @@ mod atomic;
 mod attribute;
 mod body;
 mod call;
+mod choice;
 mod conditional;
 mod constant;
 mod declaration;
@@ -22,6 +23,8 @@ mod range;
 mod scope;
 mod signature;
 mod sub_group;
+mod tuple;
+mod view;
 
 pub use attribute::{kernel, kernels};
 pub use file::{Refused, read};

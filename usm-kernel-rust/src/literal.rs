@@ -82,18 +82,21 @@ pub(crate) fn computes(value: &Rust) -> bool {
         Rust::Group(inner) => computes(&inner.expr),
         Rust::Unary(unary) => computes(&unary.expr),
         Rust::If(branch) => {
-            let last = |block: &syn::Block| match &block.stmts[..] {
-                [syn::Stmt::Expr(value, None)] => computes(value),
-                _ => false,
-            };
-            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| match &**other {
-                Rust::Block(inner) => last(&inner.block),
-                inner => computes(inner),
-            });
-            other || last(&branch.then_branch)
+            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| computes(other));
+            other || last(&branch.then_branch).is_some_and(computes)
         }
+        Rust::Block(inner) => last(&inner.block).is_some_and(computes),
+        Rust::Match(choice) => choice.arms.iter().any(|arm| computes(&arm.body)),
         Rust::Lit(_) => false,
         _ => true,
+    }
+}
+
+/// The value of a block.
+pub(crate) fn last(block: &syn::Block) -> Option<&Rust> {
+    match block.stmts.last() {
+        Some(syn::Stmt::Expr(value, None)) => Some(value),
+        _ => None,
     }
 }
 
@@ -121,16 +124,11 @@ pub(crate) fn is_open(value: &Rust) -> bool {
             _ => false,
         },
         Rust::If(branch) => {
-            let last = |block: &syn::Block| match &block.stmts[..] {
-                [syn::Stmt::Expr(value, None)] => is_open(value),
-                _ => false,
-            };
-            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| match &**other {
-                Rust::Block(inner) => last(&inner.block),
-                inner => is_open(inner),
-            });
-            other && last(&branch.then_branch)
+            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| is_open(other));
+            other && last(&branch.then_branch).is_some_and(is_open)
         }
+        Rust::Block(inner) => last(&inner.block).is_some_and(is_open),
+        Rust::Match(choice) => choice.arms.iter().all(|arm| is_open(&arm.body)),
         Rust::Call(call) => {
             let Rust::Path(path) = &*call.func else { return false };
             let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();

@@ -22,7 +22,17 @@ const METHODS: &[(&str, usize, Types)] = &[
     ("count_zeros", 0, Types::Integers),
     ("leading_zeros", 0, Types::Integers),
     ("trailing_zeros", 0, Types::Integers),
+    ("ilog2", 0, Types::Integers),
+    ("is_power_of_two", 0, Types::Unsigned),
+    ("div_euclid", 1, Types::All),
+    ("pow", 1, Types::Integers),
+    ("powi", 1, Types::Floats),
+    ("wrapping_neg", 0, Types::Integers),
+    ("wrapping_shl", 1, Types::Integers),
+    ("wrapping_shr", 1, Types::Integers),
     ("recip", 0, Types::Floats),
+    ("to_degrees", 0, Types::Floats),
+    ("to_radians", 0, Types::Floats),
     ("fract", 0, Types::Floats),
 ];
 
@@ -64,7 +74,8 @@ pub(crate) fn method(
     let at = place_of(call.method.span());
     // The type of these results says nothing about the operand.
     let is_count =
-        matches!(name, "abs_diff" | "count_ones" | "count_zeros" | "leading_zeros" | "trailing_zeros");
+        matches!(name, "abs_diff" | "count_ones" | "count_zeros" | "leading_zeros" | "trailing_zeros")
+            || matches!(name, "ilog2" | "is_power_of_two");
     let hint = hint.filter(|_| !is_count);
     let (mut value, others) = match (name, &arguments[..]) {
         ("clamp", [low, high]) => {
@@ -73,9 +84,10 @@ pub(crate) fn method(
             let high = scope.read_after(&mut [&mut value, &mut low], |scope| typed(high, ty, scope))?;
             (value, vec![low, high])
         }
-        ("rotate_left" | "rotate_right", [by]) => {
+        ("rotate_left" | "rotate_right" | "wrapping_shl" | "wrapping_shr" | "pow" | "powi", [by]) => {
+            let needed = if name == "powi" { Scalar::I32 } else { Scalar::U32 };
             let mut value = expr(&call.receiver, hint, scope)?;
-            let by = scope.read_after(&mut [&mut value], |scope| typed(by, Scalar::U32, scope))?;
+            let by = scope.read_after(&mut [&mut value], |scope| typed(by, needed, scope))?;
             (value, vec![by])
         }
         (_, [other]) => {
@@ -129,6 +141,49 @@ pub(crate) fn method(
             let bits = with.unsigned(value);
             let (high, low) = (wide.two(Binary::Shl, bits.clone(), left), wide.two(Binary::Shr, bits, right));
             with.cast(wide.two(Binary::Or, high, low))
+        }
+        ("pow", [by]) => with.power(value, by, scope),
+        ("powi", [by]) => {
+            let by = with.cast(by.clone());
+            Expr { kind: ExprKind::Math(Math::Pow, vec![value, by]), ty, place: at }
+        }
+        ("div_euclid", [by]) => {
+            let quotient = with.two(Binary::Div, value.clone(), by.clone());
+            let quotient = match ty.is_float() {
+                true => Expr { kind: ExprKind::Math(Math::Trunc, vec![quotient]), ty, place: at },
+                false => quotient,
+            };
+            let rest = with.two(Binary::Rem, value, by.clone());
+            let quotient = with.reused(quotient, name, scope);
+            if !ty.is_signed() && !ty.is_float() {
+                return Ok(Some(quotient));
+            }
+            let down = with.sub(quotient.clone(), with.one());
+            let up = with.two(Binary::Add, quotient.clone(), with.one());
+            let further = with.select(with.less(&with.zero(), by), down, up);
+            with.select(with.less(&rest, &with.zero()), further, quotient)
+        }
+        ("ilog2", _) => {
+            let zeros = with.count("leading_zeros", value, scope);
+            let last = Expr::literal(Literal::integer(Scalar::U32, u64::from(ty.bits()) - 1), at);
+            Expr::binary(Binary::Sub, last, zeros, at)
+        }
+        ("is_power_of_two", _) => {
+            let below = with.two(Binary::And, value.clone(), with.sub(value.clone(), with.number(1)));
+            let is = |operator, one| Expr::binary(operator, one, with.number(0), at);
+            Expr::binary(Binary::And, is(Binary::Ne, value), is(Binary::Eq, below), at)
+        }
+        ("wrapping_neg", _) => with.sub(with.number(0), value),
+        ("wrapping_shl", [by]) => with.two(Binary::Shl, value, by.clone()),
+        ("wrapping_shr", [by]) => with.two(Binary::Shr, value, by.clone()),
+        ("to_degrees" | "to_radians", _) => {
+            // As in std: the factor is rounded once.
+            let (narrow, wide) = match name {
+                "to_degrees" => (57.295_78_f32, 180.0 / core::f64::consts::PI),
+                _ => (core::f32::consts::PI / 180.0, core::f64::consts::PI / 180.0),
+            };
+            let factor = if ty == Scalar::F32 { Literal::f32(narrow) } else { Literal::f64(wide) };
+            with.two(Binary::Mul, value, Expr::literal(factor, at))
         }
         ("recip", _) => with.two(Binary::Div, with.one(), value),
         ("fract", _) => {
@@ -236,6 +291,49 @@ impl With {
         let down = self.sub(rest.clone(), by.clone());
         let more = self.select(self.less(&by, &self.zero()), down, up);
         self.select(self.less(&rest, &self.zero()), more, rest)
+    }
+
+    /// A power of an integer by squares; it wraps.
+    fn power(self, value: Expr, by: &Expr, scope: &mut Scope) -> Expr {
+        let at = self.at;
+        if let ExprKind::Literal(by) = by.kind {
+            let (mut result, mut square, mut rest) = (None, value, by.bits);
+            while rest > 0 {
+                if rest & 1 == 1 {
+                    let product = match result {
+                        Some(known) => self.two(Binary::Mul, known, square.clone()),
+                        None => square.clone(),
+                    };
+                    result = Some(self.reused(product, "power", scope));
+                }
+                rest >>= 1;
+                if rest > 0 {
+                    square = self.reused(self.two(Binary::Mul, square.clone(), square), "square", scope);
+                }
+            }
+            return result.unwrap_or_else(|| self.number(1));
+        }
+        let variable = |name, ty, value, scope: &mut Scope| {
+            let id = scope.hidden(name, ty, at);
+            scope.before.push(Stmt::new(StmtKind::Set(id, value), at));
+            (id, Expr::variable(id, ty, at))
+        };
+        let (square_id, square) = variable("square", self.ty, value, scope);
+        let (result_id, result) = variable("power", self.ty, self.number(1), scope);
+        let (rest_id, rest) = variable("rest", Scalar::U32, by.clone(), scope);
+        let number = |value| Expr::literal(Literal::integer(Scalar::U32, value), at);
+        let odd = Expr::binary(Binary::And, rest.clone(), number(1), at);
+        let odd = Expr::binary(Binary::Ne, odd, number(0), at);
+        let set = |id, value| Stmt::new(StmtKind::Set(id, value), at);
+        let product = self.two(Binary::Mul, result.clone(), square.clone());
+        let body = vec![
+            Stmt::new(StmtKind::If(odd, vec![set(result_id, product)], Vec::new()), at),
+            set(square_id, self.two(Binary::Mul, square.clone(), square)),
+            set(rest_id, Expr::binary(Binary::Shr, rest.clone(), number(1), at)),
+        ];
+        let more = Expr::binary(Binary::Gt, rest, number(0), at);
+        scope.before.push(Stmt::new(StmtKind::While(more, body), at));
+        result
     }
 
     /// A number of bits, which is a `u32`, computed with 64 bits.

@@ -1,5 +1,6 @@
 //! Names and their meaning at a place of the source.
 
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 
 use proc_macro2::Span;
@@ -12,7 +13,9 @@ use usm_kernel_ir::{
 
 use crate::attribute::place;
 use crate::conditional;
+use crate::declaration;
 use crate::label::Loop;
+use crate::view::View;
 
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +29,12 @@ pub(crate) enum Meaning {
         mutable: bool,
     },
     Constant(Literal),
-}
-
-impl Meaning {
-    pub(crate) const fn array(self) -> Option<ArrayId> {
-        match self {
-            Self::Array(id) | Self::ReadOnly(id) => Some(id),
-            _ => None,
-        }
-    }
+    /// Position in [`Scope::tuples`].
+    Tuple(usize),
+    /// Position in [`Scope::views`].
+    View(usize),
+    /// Position in [`Module::tables`].
+    Table(usize),
 }
 
 /// The items beside a kernel in its module.
@@ -42,6 +42,8 @@ impl Meaning {
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
+    /// Constants that are arrays.
+    pub(crate) tables: Vec<Rc<syn::ItemConst>>,
     /// Names of functions without `#[kernel_fn]`.
     pub(crate) others: Vec<String>,
     /// Names of functions and constants that the compiler may remove.
@@ -58,10 +60,10 @@ impl Module {
     }
 }
 
-/// An inlined function, and the place of its result.
+/// An inlined function, and the places of its results.
 pub(crate) struct Called {
     pub(crate) name: String,
-    pub(crate) result: Option<VarId>,
+    pub(crate) results: Vec<VarId>,
 }
 
 /// The kernel under construction, and the names at the current place.
@@ -79,6 +81,16 @@ pub(crate) struct Scope {
     pub(crate) called: Vec<Called>,
     /// Enclosing loops, innermost last.
     pub(crate) loops: Vec<Loop>,
+    /// Variables of the parts of tuples, and whether they may be set.
+    pub(crate) tuples: Vec<(Vec<VarId>, bool)>,
+    /// Named parts of arrays.
+    pub(crate) views: Vec<View>,
+    /// Lengths of the dimensions of arrays that have several.
+    pub(crate) shapes: BTreeMap<ArrayId, Vec<u64>>,
+    /// The arrays of the module's tables that the kernel uses.
+    tables: BTreeMap<usize, ArrayId>,
+    /// Statements that give these arrays their values.
+    pub(crate) first: Vec<Stmt>,
     /// Number of inlined calls and their statements.
     put_in: usize,
 }
@@ -114,7 +126,10 @@ impl Scope {
             body: Vec::new(),
         };
         let constants = neighbours.constants.iter();
-        let names = constants.map(|(name, value)| (name.clone(), Meaning::Constant(*value))).collect();
+        let constants = constants.map(|(name, value)| (name.clone(), Meaning::Constant(*value)));
+        let tables = neighbours.tables.iter().enumerate();
+        let tables = tables.map(|(number, item)| (item.ident.to_string(), Meaning::Table(number)));
+        let names = constants.chain(tables).collect();
         Self {
             kernel,
             names,
@@ -124,6 +139,11 @@ impl Scope {
             sub_groups: None,
             called: Vec::new(),
             loops: Vec::new(),
+            tuples: Vec::new(),
+            views: Vec::new(),
+            shapes: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            first: Vec::new(),
             put_in: 0,
         }
     }
@@ -149,7 +169,8 @@ impl Scope {
     /// Enters a function's body, whose names are constants and its parameters only. Returns the
     /// caller's names.
     pub(crate) fn enter_body(&mut self) -> Vec<(String, Meaning)> {
-        let constants = self.names.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Constant(_)));
+        let is_of_module = |meaning: &Meaning| matches!(meaning, Meaning::Constant(_) | Meaning::Table(_));
+        let constants = self.names.iter().filter(|(_, meaning)| is_of_module(meaning));
         let constants = constants.cloned().collect();
         core::mem::replace(&mut self.names, constants)
     }
@@ -199,8 +220,9 @@ impl Scope {
         if self.before.len() == mark {
             return Ok(found);
         }
+        let sets = sets_of(&self.before[mark..]);
         for value in earlier {
-            if self.may_change(value) {
+            if self.may_change(value) || reads(value, &sets) {
                 let (ty, place) = (value.ty, value.place);
                 let kept = self.hidden("kept", ty, place);
                 let value = core::mem::replace(*value, Expr::variable(kept, ty, place));
@@ -223,6 +245,25 @@ impl Scope {
         reads
     }
 
+    /// Whether these statements set what a value reads.
+    pub(crate) fn is_set_by(value: &Expr, stmts: &[Stmt]) -> bool {
+        reads(value, &sets_of(stmts))
+    }
+
+    /// The array of a constant of the module, which the kernel fills when an item starts.
+    pub(crate) fn table(&mut self, number: usize) -> Result<ArrayId> {
+        if let Some(id) = self.tables.get(&number) {
+            return Ok(*id);
+        }
+        let item = Rc::clone(&self.neighbours.tables[number]);
+        let before = core::mem::take(&mut self.before);
+        let found = declaration::table(&item, self);
+        self.before = before;
+        let id = found?;
+        self.tables.insert(number, id);
+        Ok(id)
+    }
+
     /// The current names, for restoring them.
     pub(crate) fn mark(&self) -> usize {
         self.names.len()
@@ -231,6 +272,28 @@ impl Scope {
     pub(crate) fn forget(&mut self, mark: usize) {
         self.names.truncate(mark);
     }
+}
+
+/// The variables that statements set.
+fn sets_of(stmts: &[Stmt]) -> Vec<VarId> {
+    let mut sets = Vec::new();
+    let mut blocks = vec![stmts];
+    while let Some(block) = blocks.pop() {
+        for stmt in block {
+            sets.extend(stmt.sets());
+            blocks.extend(stmt.blocks());
+        }
+    }
+    sets
+}
+
+/// Whether a value reads one of these variables.
+fn reads(value: &Expr, variables: &[VarId]) -> bool {
+    let mut reads = false;
+    value.for_each(&mut |expr| {
+        reads |= matches!(expr.kind, ExprKind::Variable(id) if variables.contains(&id));
+    });
+    reads
 }
 
 /// An error on the user's tokens.

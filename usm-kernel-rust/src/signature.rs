@@ -11,7 +11,7 @@ use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 
 /// The maximum number of parameters of usm-kernel's launches.
-const PARAMETERS: usize = 8;
+const PARAMETERS: usize = 16;
 
 pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
     if let Some(word) = &signature.asyncness {
@@ -94,10 +94,7 @@ pub(crate) fn element(ty: &Type) -> Result<Scalar> {
     if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
         return refuse(ty.span(), "elements have the same width everywhere: write `u64`");
     }
-    match scalar(ty)? {
-        Scalar::Bool => refuse(ty.span(), "an array of a launch has no bool: write `u8`"),
-        other => Ok(other),
-    }
+    scalar(ty)
 }
 
 /// The element type of `Atomic<T>`.

@@ -86,9 +86,20 @@ macro_rules! integers {
         same!($ty, $ty, a, b, |x, y| x.rotate_right(y as u32 % 128));
         same!($ty, $ty, a, b, |x, y| x.clamp(3, 100));
         same!($ty, u64, a, b, |x, y| x.abs_diff(y) as u64);
+        same!($ty, $ty, a, b, |x, y| x.wrapping_neg());
+        same!($ty, $ty, a, b, |x, y| x.wrapping_shl(y as u32));
+        same!($ty, $ty, a, b, |x, y| x.wrapping_shr(y as u32));
+        let found = run::<$ty, $ty>("x.pow(y as u32 % 70) ^ x.pow(5) ^ x.pow(0)", &a, &b);
+        for ((x, y), found) in a.iter().zip(&b).zip(found) {
+            let known = x.wrapping_pow(*y as u32 % 70) ^ x.wrapping_pow(5) ^ 1;
+            assert_eq!(found, known, "powers of {x} by {y} as {}", stringify!($ty));
+        }
         let (a, b): (Vec<$ty>, Vec<$ty>) =
             a.into_iter().zip(b).filter(|(one, two)| one.checked_rem_euclid(*two).is_some()).unzip();
         same!($ty, $ty, a, b, |x, y| x.rem_euclid(y));
+        same!($ty, $ty, a, b, |x, y| x.div_euclid(y));
+        let a: Vec<$ty> = a.into_iter().filter(|x| *x > 0).collect();
+        same!($ty, u32, a, a, |x, y| x.ilog2());
     })*};
 }
 
@@ -110,6 +121,7 @@ fn methods_of_integers() {
                 a.into_iter().zip(b).map(|(a, b)| (a as $ty, b as $ty)).filter(|(_, b)| *b != 0).unzip();
             same!($ty, $ty, a, b, |x, y| x.div_ceil(y));
             same!($ty, $ty, a, b, |x, y| x.saturating_add(y));
+            same!($ty, u32, a, b, |x, y| if x.is_power_of_two() { 1 } else { 0 });
             same!($ty, $ty, a, b, |x, y| x.saturating_sub(y));
         })*};
     }
@@ -140,6 +152,14 @@ fn methods_of_floats() {
             bits!("x.recip()", |x, y| x.recip());
             bits!("x.fract()", |x, y| x.fract());
             bits!("x.rem_euclid(y)", |x, y| x.rem_euclid(y));
+            bits!("x.div_euclid(y)", |x, y| x.div_euclid(y));
+            bits!("x.to_degrees()", |x, y| x.to_degrees());
+            bits!("x.to_radians()", |x, y| x.to_radians());
+            for (x, found) in a.iter().zip(run::<$ty, $ty>("x.powi(3) - x.powi(-1)", &a, &b)) {
+                let known = x.powi(3) - x.powi(-1);
+                let near = found == known || (found - known).abs() <= known.abs() * 4.0 * $ty::EPSILON;
+                assert!(near || (found.is_nan() && known.is_nan()), "{x}: {found}, {known}");
+            }
             let not = run::<$ty, $ty>("x.clamp(0.0, 1.0) + x.signum()", &[$ty::NAN], &[0.0]);
             assert!(not[0].is_nan());
         })*};

@@ -360,6 +360,31 @@ fn index_out_of_range(at: &Place, index: u64, len: usize) -> ! {
     panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
 }
 
+/// Functions that the standard library lacks.
+macro_rules! functions {
+    ($($name:ident($ty:ty) = $function:ident;)+) => {
+        $(
+            #[doc(hidden)]
+            #[inline]
+            #[must_use]
+            pub fn $name(x: $ty) -> $ty {
+                libm::$function(x)
+            }
+        )+
+    };
+}
+
+functions! {
+    erf_f32(f32) = erff;
+    erf_f64(f64) = erf;
+    erfc_f32(f32) = erfcf;
+    erfc_f64(f64) = erfc;
+    gamma_f32(f32) = tgammaf;
+    gamma_f64(f64) = tgamma;
+    ln_gamma_f32(f32) = lgammaf;
+    ln_gamma_f64(f64) = lgamma;
+}
+
 /// Arithmetic of proofs. Generated code calls it through the launch's range, so no user code can
 /// replace it, whatever path of this crate the attribute names.
 #[doc(hidden)]

@@ -250,16 +250,7 @@ local_signature!(5: P0 0, P1 1, P2 2, P3 3, P4 4);
 local_signature!(6: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5);
 local_signature!(7: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6);
 local_signature!(8: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7);
-
-/// Longer than any signature of arguments, which has at most eight.
-macro_rules! longer_local_signature {
-    ($count:literal: $($parameter:ident $index:tt),+) => {
-        impl<$($parameter),+> Sealed for ($($parameter,)+) {}
-        local_signature!($count: $($parameter $index),+);
-    };
-}
-
-longer_local_signature!(9: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8);
-longer_local_signature!(10: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9);
-longer_local_signature!(11: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9, P10 10);
-longer_local_signature!(12: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9, P10 10, P11 11);
+local_signature!(9: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8);
+local_signature!(10: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9);
+local_signature!(11: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9, P10 10);
+local_signature!(12: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7, P8 8, P9 9, P10 10, P11 11);

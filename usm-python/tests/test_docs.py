@@ -18,11 +18,11 @@ ROOT = pathlib.Path(__file__).parents[1]
 STUB = pathlib.Path(usm.__file__).with_name("_usm.pyi")
 
 
-@pytest.mark.parametrize("page", ["usm-python/README.md", "docs/python/guide.md"])
+@pytest.mark.parametrize("page", ["usm-python/README.md", "docs/python/guide.md", "docs/python/kernels.md"])
 def test_the_examples_of_a_page(page):
     require("numba", "an example compiles")
     result = doctest.testfile(str(ROOT.parent / page), module_relative=False)
-    assert result.attempted > 10 and result.failed == 0
+    assert result.attempted > 7 and result.failed == 0
 
 
 def test_the_example_of_the_front_page():

@@ -332,3 +332,17 @@ def test_zeros_of_floor_division_and_remainder_have_signs(queue, dtype):
             assert found[known].tolist() == expected[known].tolist()
             assert np.isnan(found[~known]).all()
             assert np.signbit(found[known]).tolist() == np.signbit(expected[known]).tolist()
+
+
+@usm.kernel
+def narrow_after_a_count(x, seen):
+    for place in range(300):
+        seen[place] += 1
+    place = x[0] & 255
+    seen[300] = place
+
+
+def test_a_count_is_not_of_a_narrower_type_that_its_variable_has_elsewhere(queue):
+    seen = usm.zeros(301, np.int64, queue=queue)
+    narrow_after_a_count[1](usm.asarray(np.array([200], np.uint8), queue=queue), seen)
+    assert usm.to_numpy(seen).tolist() == [1] * 300 + [200]

@@ -49,7 +49,7 @@ def comprehension(a):
     a[0] = [x for x in range(3)][0]  # here
 
 
-@refused("a slice is not for kernels")
+@refused("a slice is set element by element: index it in a loop")
 def part(a):
     a[0:2] = 1  # here
 
@@ -147,13 +147,6 @@ def counted(a):
         pass
 
 
-@refused("local memory under a condition or in a loop: declare it at the top")
-def conditional(a):
-    if a[0] > 0:
-        lm = usm.local.array(3, np.float32)  # here
-        lm[0] = 1
-
-
 @refused("the shape of an array in a kernel is literals .* `usm.Local")
 def sized(a):
     lm = usm.local.array(a.size, np.float32)  # here
@@ -178,10 +171,46 @@ def second_dimension(a):
     a[usm.get_global_id(1)] = 1  # here
 
 
-@refused("a loop in a kernel goes over `range\\(..\\)`")
-def over_array(a):
-    for x in a:  # here
+@refused("a loop in a kernel goes over `range\\(..\\)`, a tuple, an array, or `enumerate` and `zip` of arrays")
+def over_number(a):
+    for x in a[0]:  # here
         a[0] = x
+
+
+@refused("the slice|a slice from 3 to 2")
+def turned_slice(a):
+    x = a[3:2]  # here
+    a[0] = x[0]
+
+
+@refused("a slice with steps: multiply the index")
+def stepped_slice(a):
+    x = a[0:4:2]  # here
+    a[0] = x[0]
+
+
+@refused("`break` in a loop over a tuple")
+def breaks(a):
+    for x in (1, 2):  # here
+        if a[0] > x:
+            break
+
+
+@refused("the array `x` cannot be bound anew")
+def parts_of_two_arrays(a):
+    other = usm.private.array((3, 3), np.float32)
+    x = other[0]
+    for k in range(3):
+        x = a[k : k + 2]  # here
+        a[0] = x[0]
+
+
+@refused("`t` is a tuple of 2 numbers elsewhere, and of 3 here")
+def longer_tuple(a):
+    t = (a[0], a[1])
+    for k in range(3):
+        t = (a[0], a[1], k)  # here
+    a[0] = t[0]
 
 
 @refused("`SCALE`, an object of type list, is no number")

@@ -161,7 +161,18 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ._files import load as load, save as save
-    from . import adapt as adapt, dask as dask, kernel_api as kernel_api, numba as numba
+    from . import adapt as adapt, cuda as cuda, dask as dask, kernel_api as kernel_api, numba as numba, random as random
+    from ._algorithms import (
+        argmax as argmax,
+        argmin as argmin,
+        argsort as argsort,
+        bincount as bincount,
+        elementwise as elementwise,
+        histogram as histogram,
+        reduce as reduce,
+        scan as scan,
+        sort as sort,
+    )
     from ._kernel import (
         CLK_GLOBAL_MEM_FENCE as CLK_GLOBAL_MEM_FENCE,
         CLK_LOCAL_MEM_FENCE as CLK_LOCAL_MEM_FENCE,
@@ -196,12 +207,17 @@ _KERNEL_NAMES = frozenset(
     "mem_fence private sub_group".split()
 )
 
+# The ready algorithms, which are kernels too.
+_ALGORITHMS = frozenset("argmax argmin argsort bincount elementwise histogram reduce scan sort".split())
+# Submodules that need no other package. The first use of one imports it.
+_SUBMODULES = ("adapt", "cuda", "kernel_api", "random")
+
 
 # A type checker would take this function as a promise that every name exists.
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name in ("adapt", "kernel_api"):
+        if name in _SUBMODULES:
             import importlib
 
             return importlib.import_module(f".{name}", __name__)
@@ -210,6 +226,11 @@ if not TYPE_CHECKING:
             from . import _files
 
             value = globals()[name] = getattr(_files, name)
+            return value
+        if name in _ALGORITHMS:
+            from . import _algorithms
+
+            value = globals()[name] = getattr(_algorithms, name)
             return value
         if name in _KERNEL_NAMES:
             from . import _kernel
@@ -262,4 +283,4 @@ def _is_there(package: str) -> bool:
 
 def __dir__() -> list[str]:
     found = (name for name, (package, _) in _OPTIONAL.items() if _is_there(package))
-    return sorted([*__all__, *_KERNEL_NAMES, "adapt", "kernel_api", "load", "save", "__version__", *found])
+    return sorted([*__all__, *_ALGORITHMS, *_KERNEL_NAMES, *_SUBMODULES, "load", "save", "__version__", *found])

@@ -73,6 +73,11 @@ impl Writer<'_> {
             }
             ExprKind::Math(function, arguments) => {
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                if matches!(function, Math::Erf | Math::Erfc | Math::Gamma | Math::LnGamma) {
+                    // The standard library has none of them yet.
+                    let (path, name) = (self.path, function.name());
+                    return format!("{path}::generated::{name}_{ty}({})", arguments.join(", "));
+                }
                 let name = match function {
                     Math::Pow => "powf",
                     other => other.name(),

@@ -171,7 +171,8 @@ impl Writer<'_> {
             let (name, passing, form, view) = match parameter {
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
-                    let element = array.element.name();
+                    // Any byte is valid in an array of bools, and one that is not zero is true.
+                    let element = stored(array.element);
                     let (passing, form, view) = match &array.space {
                         Space::Write => (
                             format!("Write<{element}>"),

@@ -96,6 +96,8 @@ impl Writer<'_> {
                     Math::CopySign => 13,
                     Math::Cos => 14,
                     Math::Cosh => 15,
+                    Math::Erfc => 17,
+                    Math::Erf => 18,
                     Math::Exp => 19,
                     Math::Exp2 => 20,
                     Math::ExpM1 => 22,
@@ -103,6 +105,7 @@ impl Writer<'_> {
                     Math::Floor => 25,
                     Math::MulAdd => 26,
                     Math::Hypot => 32,
+                    Math::LnGamma => 35,
                     Math::Ln => 37,
                     Math::Log2 => 38,
                     Math::Log10 => 39,
@@ -115,6 +118,7 @@ impl Writer<'_> {
                     Math::Sqrt => 61,
                     Math::Tan => 62,
                     Math::Tanh => 63,
+                    Math::Gamma => 65,
                     Math::Trunc => 66,
                 };
                 let arguments: Vec<Word> = arguments.iter().map(|argument| self.expr(argument)).collect();

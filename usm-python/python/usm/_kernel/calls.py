@@ -7,7 +7,6 @@ import math
 from . import names
 from .inline import DeviceFunction
 from .mathematics import MATH, Mathematics
-from .special import ERF
 from .types import of_dtype
 from .values import Method, Static
 from .work_items import QUERIES
@@ -30,6 +29,20 @@ def remedy_of(function):
     if module.partition(".")[0] in ("random", "numpy") and "random" in module:
         return RANDOM
     return REMEDIES.get(getattr(function, "__name__", None)) if module.partition(".")[0] in ("builtins", "numpy") else None
+
+
+def name_in_numpy(function):
+    """The name of a function of elements in NumPy, SciPy or dpnp; None for any other function."""
+    kind = type(function)
+    if kind.__name__ == "ufunc":
+        return function.__name__
+    modules = {(getattr(one, "__module__", None) or "").partition(".")[0] for one in (function, kind)}
+    if modules & {"dpnp", "dpctl"}:
+        # Their objects for functions of elements have the name elsewhere.
+        name = getattr(function, "name_", None) or getattr(function, "__name__", None)
+        return name and name.rpartition(".")[2]
+    name = getattr(function, "__name__", None)
+    return name if name in ("where", "clip") and "numpy" in modules else None
 
 
 class Calls:
@@ -59,9 +72,10 @@ class Calls:
         name = getattr(function, "__name__", None)
         if getattr(function, "__module__", None) == "math" and name in MATH:
             return self.math_function(MATH[name], node)
-        if name in ("where", "clip") and (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
+        name = name_in_numpy(function)
+        if name in ("where", "clip"):
             return self.chosen(node) if name == "where" else self.clipped(node)
-        if kind.__name__ == "ufunc":
+        if name is not None:
             found = self.ufunc(name, node)
             if found is not None:
                 return found
@@ -134,7 +148,10 @@ _HANDLERS = {
     math.ceil: lambda self, node: self.rounding("ceil", node, True),
     math.trunc: lambda self, node: self.rounding("trunc", node, True),
     math.fmod: Mathematics.float_remainder,
-    math.erf: lambda self, node: self.inline_call(ERF, node),
+    math.log: Mathematics.logarithm,
+    math.degrees: lambda self, node: self.turned("degrees", node),
+    math.radians: lambda self, node: self.turned("radians", node),
+    builtins.divmod: Mathematics.divided,
     math.isnan: lambda self, node: self.classify(node, "isnan"),
     math.isinf: lambda self, node: self.classify(node, "isinf"),
     math.isfinite: lambda self, node: self.classify(node, "isfinite"),

@@ -18,7 +18,7 @@ from .order import Order
 from .source import Source
 from .statements import Statements
 from .types import NAMES, SCALARS, STORED, promote
-from .values import Arr, Frame, Static, Val
+from .values import Arr, Frame, Pack, Static, Tup, Val
 from .work_items import WorkItems
 
 #: The most rounds. A further round is needed when the type of a variable became wider.
@@ -57,6 +57,7 @@ class Compiler(
         self.highs = {}
         self.unset = set()
         self.atomics = set()
+        self.packs = {}
 
     def make(self):
         """The text of the nodes, the sources of their parameters, tables, extents, and bounds.
@@ -86,6 +87,8 @@ class Compiler(
         self.tables = []
         self.stored = set()
         self.extents = {}
+        self.slices = {}
+        self.constants = {}
         self.weak = {}
         self.bounded = {}
         self.depth = 0
@@ -285,12 +288,17 @@ class Compiler(
         name = node.id
         frame = self.frame
         found = frame.names.get(name)
+        if found.__class__ is Pack:
+            return Tup([self.read_variable(f"{found.key}.{place}", node) for place in range(found.count)])
         if found is not None:
             return self.read_variable(found, node) if found.__class__ is str else found
         if frame.outside is None:
             frame.outside = frame.source.outside()
         if name in frame.source.assigned_names():
             key = f"{frame.key}.{name}"
+            if key in self.packs:
+                frame.names[name] = Pack(key, self.packs[key])
+                return self.lookup(node)
             if key in self.types:
                 # Set by a later line of an enclosing loop.
                 frame.names[name] = key

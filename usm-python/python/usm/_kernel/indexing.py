@@ -1,19 +1,24 @@
 """Elements of arrays and tuples, and how indices are checked."""
 
 import ast
+import re
 
 from .keys import MOST
 from .types import NAMES, is_int
-from .values import Arr, Static, Tup, Val, number
+from .values import Arr, Pack, Slice, Static, Tup, Val, number
 
 
 class Indexing:
     """Methods of the compiler for subscripts."""
 
     def subscript(self, node):
-        """`array[i, j]`, or an item of a tuple."""
+        """`array[i, j]`, a row or slice of an array, or an item of a tuple."""
         found = self.expr(node.value)
+        if found.__class__ is Static:
+            found = self.table_instead(found, node)
         if found.__class__ is Arr:
+            if self.is_part(found, node.slice):
+                return self.part_of(found, node)
             index, pure = self.element_index(found, node)
             return Val(f"(load {found.ty} #{found.number} {index} {self.place_of(node)})", found.ty, None, None, False)
         if found.__class__ is Tup or (found.__class__ is Static and isinstance(found.value, (tuple, list))):
@@ -26,10 +31,112 @@ class Indexing:
             item = items[place.const]
             return item if found.__class__ is Tup else Static(item)
         if found.__class__ is Static:
-            if hasattr(found.value, "__array_interface__"):
-                raise self.error(node, f"`{ast.unparse(node.value)}` is an array outside of the kernel: pass it, or make it a table by `usm.constant.array_like`")
             raise self.error(node, f"`{ast.unparse(node.value)}` cannot be indexed in a kernel: arrays and tuples can")
         raise self.error(node, f"`{ast.unparse(node.value)}` is a number, which has no elements")
+
+    def table_instead(self, found, node):
+        """An array of the module, or a tuple of numbers at an index of the item, as a table."""
+        value = found.value
+        if isinstance(value, (tuple, list)):
+            if isinstance(node.slice, ast.Constant) or not value or not all(isinstance(item, (int, float)) for item in value):
+                return found
+            if self.value(node.slice).const is not None:
+                return found
+        elif not hasattr(value, "__array_interface__"):
+            return found
+        return self.table_of(value, ast.unparse(node.value), node)
+
+    def is_part(self, array, inner):
+        """Whether a subscript leaves dimensions, so that it is no element."""
+        nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        if any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is Ellipsis) for one in nodes):
+            return True
+        if len(nodes) >= len(array.extents):
+            return False
+        # One name may be a tuple of all indices.
+        return not (len(nodes) == 1 and isinstance(inner, ast.Name) and self.frame.names.get(inner.id).__class__ in (Pack, Tup))
+
+    def part_of(self, array, node):
+        """`a[i]` or `a[i, 2:5]`: a row or slice, whose indices are those of now."""
+        inner = node.slice
+        nodes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+        dots = [place for place, one in enumerate(nodes) if isinstance(one, ast.Constant) and one.value is Ellipsis]
+        full = lambda: ast.copy_location(ast.Slice(), node)
+        if len(dots) > 1:
+            raise self.error(node, "one `...` is enough")
+        if dots:
+            nodes[dots[0] : dots[0] + 1] = [full() for _ in range(len(array.extents) - len(nodes) + 1)]
+        if len(nodes) > len(array.extents):
+            raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(nodes)} indices are given")
+        nodes += [full() for _ in range(len(array.extents) - len(nodes))]
+        if all(isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None for one in nodes):
+            return array
+        taken, extents = [], []
+        for place, one in enumerate(nodes):
+            if isinstance(one, ast.Slice):
+                found = self.slice_of(array, place, one)
+                extents.append(found.length)
+            else:
+                found = self.value(one)
+                self.check_index(array, place, found, one)
+                if found.const is None and not found.text.startswith("(val "):
+                    found = self.set_temporary(found)
+            taken.append(found)
+        part = Arr(array.name, array.number, array.ty, extents, array.kind, array.argument)
+        part.whole, part.taken = array, taken
+        return part
+
+    def slice_of(self, array, place, node):
+        """`start:end` of a dimension. It is not cut to the array: an index outside is refused."""
+        if node.step is not None and self.value(node.step).const != 1:
+            raise self.error(node.step, "a slice with steps: multiply the index")
+        extent = array.extents[place]
+        ends = []
+        for one, default in ((node.lower, number(0, "wi", self.at)), (node.upper, extent)):
+            value = default
+            if one is not None:
+                value = self.value(one)
+                if not is_int(value.ty):
+                    raise self.error(one, f"a slice with a bound of type {NAMES[value.ty]}: write `int(..)`")
+                if value.const is not None and value.const < 0:
+                    value = self.arithmetic("add", extent, value, one)
+            ends.append(value)
+        start, end = ends
+        if node.lower is None and node.upper is None:
+            return Slice(start, extent, -1)
+        same = None if node.lower is None or node.upper is None else difference(node.upper, node.lower)
+        if start.const == 0:
+            length = end
+        elif same is not None and (start.const is None or end.const is None):
+            length = self.value(ast.copy_location(ast.fix_missing_locations(same), node))
+        else:
+            length = self.arithmetic("sub", end, start, node)
+        if start.const is not None and end.const is not None and not 0 <= start.const <= end.const:
+            raise self.error(node, f"a slice from {start.const} to {end.const}")
+        length = self.cast(length, "i64")
+        if start.const is None and not start.text.startswith("(val "):
+            start = self.set_temporary(start)
+        if not of_launch(length.text):
+            return Slice(start, self.set_temporary(length), None)
+        text = self.to(length, "u64")
+        if length.high is None:
+            text = f"(cast u64 (max i64 {length.text} (lit i64 0x0 {self.at}) {self.at}) {self.at})"
+        key = array.number, without_places(text)
+        known = self.slices.get(key)
+        if known is None:
+            known = self.slices[key] = self.new_array(array.name, "u64", f"(extent {text})")
+        return Slice(start, length, known)
+
+    def check_index(self, array, place, value, node):
+        """Refuses an index that is wrong whatever the launch is."""
+        if not is_int(value.ty):
+            what = "a bool" if value.ty == "bool" else NAMES[value.ty]
+            raise self.error(node, f"an index of type {what}: write `int(..)` or use `//`")
+        if value.const is not None and value.const < 0:
+            raise self.error(node, f"the negative index {value.const} does not count from the end in a kernel: write `{array.name}.shape[{place}] - {-value.const}`")
+        extent = array.extents[place].const
+        if value.const is not None and extent is not None and value.const >= extent:
+            raise self.error(node, f"index {value.const} of `{array.name}`, whose dimension {place} has {extent} elements")
 
     def element_index(self, array, node):
         """The text of an element's place, in elements, and whether nothing can change it."""
@@ -37,7 +144,7 @@ class Indexing:
         nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
         for one in nodes:
             if isinstance(one, ast.Slice):
-                raise self.error(one, "a slice is not for kernels: index elements in a loop")
+                raise self.error(one, "a slice is set element by element: index it in a loop")
         if len(nodes) == 1 and not isinstance(inner, ast.Tuple):
             found = self.expr(inner)
             values = list(found.items) if found.__class__ is Tup else [self.as_value(found, inner)]
@@ -47,19 +154,39 @@ class Indexing:
             values = self.operands(nodes)
         return self.element_place(array, values, nodes, node), all(value.pure for value in values)
 
+    def in_slice(self, part, value, node):
+        """The index in the whole dimension of an index of a slice."""
+        if part.extent == -1:
+            return value
+        if part.extent is not None:
+            if value.const is None or part.length.const is None:
+                value = Val(f"(load u64 #{part.extent} {self.to(value, 'u64')} {self.place_of(node)})", "u64", None, None, value.pure)
+            start = self.cast(part.start, "u64")
+            return value if part.start.const == 0 else Val(f"(add u64 {self.to(start, 'u64')} {self.to(value, 'u64')} {self.at})", "u64", None, None, value.pure)
+        # No dimension has an element at the greatest index.
+        value, at = self.reusable(self.cast(value, "i64")), self.at
+        inside = f"(lt bool {self.to(value, 'u64')} (cast u64 (max i64 {part.length.text} (lit i64 0x0 {at}) {at}) {at}) {at})"
+        moved = f"(add u64 {self.to(part.start, 'u64')} {self.to(value, 'u64')} {at})"
+        return Val(f"(select u64 {inside} {moved} (lit u64 0xffffffffffffffff {at}) {at})", "u64", None, None, value.pure)
+
     def element_place(self, array, values, nodes, node):
         """The text of the place of an element, whose indices are `values`."""
         if len(values) != len(array.extents):
             raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(values)} indices are given")
         for place, (value, one) in enumerate(zip(values, nodes)):
-            if not is_int(value.ty):
-                what = "a bool" if value.ty == "bool" else NAMES[value.ty]
-                raise self.error(one, f"an index of type {what}: write `int(..)` or use `//`")
-            if value.const is not None and value.const < 0:
-                raise self.error(one, f"the negative index {value.const} does not count from the end in a kernel: write `{array.name}.shape[{place}] - {-value.const}`")
-            extent = array.extents[place].const
-            if value.const is not None and extent is not None and value.const >= extent:
-                raise self.error(one, f"index {value.const} of `{array.name}`, whose dimension {place} has {extent} elements")
+            self.check_index(array, place, value, one)
+        if array.whole is not None:
+            given = iter(zip(values, nodes))
+            values, nodes = [], []
+            for taken in array.taken:
+                if taken.__class__ is Slice:
+                    value, one = next(given)
+                    taken = self.in_slice(taken, value, one)
+                    nodes.append(one)
+                else:
+                    nodes.append(node)
+                values.append(taken)
+            return self.element_place(array.whole, values, nodes, node)
         if len(values) > 1 or array.strides:
             values = [self.in_dimension(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
         at = self.at
@@ -93,3 +220,61 @@ class Indexing:
         for extent in array.extents:
             product = extent if product.const == 1 else self.arithmetic("mul", product, extent, None)
         return Val(product.text, "i64", product.const, product.high if product.const is not None else MOST)
+
+
+#: The heads of nodes that the length of an extent may have.
+_OF_LAUNCH = {"lit", "val", "cast", "add", "sub", "mul", "div", "rem", "min", "max", "shl", "shr", "global-size", "local-size", "groups"}
+
+
+def without_places(text):
+    """The text of nodes for a comparison with others."""
+    return re.sub(r" @[0-9:]+", "", text)
+
+
+def of_launch(text):
+    """Whether a launch knows a value before any item runs."""
+    return set(re.findall(r"\(([a-z0-9_-]+)", text)) <= _OF_LAUNCH
+
+
+def difference(end, start):
+    """The difference of two expressions of names, without what both contain.
+
+    None for other expressions, and for one without a part that is added.
+    """
+    terms = {}
+    if not (_add_terms(end, (), 1, terms) and _add_terms(start, (), -1, terms)):
+        return None
+    found = None
+    for atoms, factor in sorted(terms.items(), key=lambda term: term[1] < 0):
+        if factor == 0:
+            continue
+        product = ast.Constant(abs(factor)) if abs(factor) != 1 or not atoms else None
+        for atom in atoms:
+            atom = ast.parse(atom, mode="eval").body
+            product = atom if product is None else ast.BinOp(product, ast.Mult(), atom)
+        if found is None and factor < 0:
+            return None
+        found = product if found is None else ast.BinOp(found, ast.Sub() if factor < 0 else ast.Add(), product)
+    return ast.Constant(0) if found is None else found
+
+
+def _add_terms(node, atoms, factor, terms):
+    """Adds an expression times a product to sums of products; False if it is too long."""
+    if len(terms) > 16 or len(atoms) > 4:
+        return False
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        terms[atoms] = terms.get(atoms, 0) + factor * node.value
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        below = -factor if isinstance(node.op, ast.Sub) else factor
+        return _add_terms(node.left, atoms, factor, terms) and _add_terms(node.right, atoms, below, terms)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        inner = {}
+        return _add_terms(node.left, (), 1, inner) and all(
+            _add_terms(node.right, tuple(sorted(atoms + more)), factor * by, terms) for more, by in inner.items()
+        )
+    if any(not isinstance(one, (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context)) for one in ast.walk(node)):
+        return False
+    atoms = tuple(sorted((*atoms, ast.unparse(node))))
+    terms[atoms] = terms.get(atoms, 0) + factor
+    return True

@@ -13,10 +13,19 @@ MATH = {
     "exp2": "exp2", "expm1": "exp_m1", "log2": "log2", "log10": "log10", "log1p": "ln_1p", "cbrt": "cbrt", "fabs": "abs",
     "pow": "pow", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign", "fma": "mul_add",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "arctan2": "atan2", "rint": "round_ties_even", "power": "pow",
+    "arctan2": "atan2", "rint": "round_ties_even", "float_power": "pow",
+    "erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "ln_gamma", "gammaln": "ln_gamma",
 }  # fmt: skip
 #: Nodes with two operands.
 _TWO = {"pow", "atan2", "hypot", "copysign"}
+#: Functions of NumPy that are operators.
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "floor_divide": "floordiv",
+    "remainder": "mod", "mod": "mod", "power": "pow", "left_shift": "shl", "right_shift": "shr", "bitwise_left_shift": "shl",
+    "bitwise_right_shift": "shr", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+}  # fmt: skip
+_COMPARED = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+_DEGREES = {"deg2rad": math.pi / 180, "radians": math.pi / 180, "rad2deg": 180 / math.pi, "degrees": 180 / math.pi}
 
 
 class Mathematics:
@@ -46,12 +55,54 @@ class Mathematics:
             return self.propagating(name[:3], *found, node)
         if name == "absolute":
             return self.absolute(node)
+        if name in _OPERATORS:
+            return self.arithmetic(_OPERATORS[name], *self.given_arguments(node, 2), node)
+        if name in _COMPARED:
+            return self.comparison(_COMPARED[name], *self.given_arguments(node, 2), node)
+        if name in _DEGREES:
+            return self.turned(name, node)
+        if name == "fmod":
+            return self.float_remainder(node)
+        if name in ("isnan", "isinf", "isfinite"):
+            return self.classify(node, name)
+        if name in ("negative", "positive", "invert", "bitwise_not", "bitwise_invert"):
+            operator = {"negative": ast.USub, "positive": ast.UAdd}.get(name, ast.Invert)
+            self.given_arguments(node, 1)
+            return self.unary(ast.copy_location(ast.UnaryOp(operator(), node.args[0]), node))
+        if name == "reciprocal":
+            value = self.one_argument(node)
+            value = value if is_float(value.ty) else self.cast(value, "f64")
+            return self.arithmetic("div", number(1, "wi", self.at), value, node)
+        if name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
+            values = [self.cast(value, "bool") for value in self.given_arguments(node, 1 if name == "logical_not" else 2)]
+            if name == "logical_not":
+                return Val(f"(not bool {values[0].text} {self.at})", "bool", None, None, values[0].pure)
+            return self.operation(name.removeprefix("logical_"), *values, "bool")
         if name == "square":
             value = self.reusable(self.one_argument(node))
             return self.arithmetic("mul", value, value, node)
         if name == "sign":
             return self.sign(node)
         return None
+
+    def turned(self, name, node):
+        """Degrees as radians, or radians as degrees, in the type of a float."""
+        value = self.one_argument(node)
+        value = value if is_float(value.ty) else self.cast(value, "f64")
+        return self.arithmetic("mul", value, number(_DEGREES[name], "wf", self.at), node)
+
+    def logarithm(self, node):
+        """`math.log` of one number, or to a base."""
+        if len(node.args) != 2:
+            return self.math_function("ln", node)
+        self.given_arguments(node, 2)
+        one, two = (self.expr(ast.copy_location(ast.Call(node.func, [argument], []), node)) for argument in node.args)
+        return self.arithmetic("div", one, two, node)
+
+    def divided(self, node):
+        """`divmod`: quotient and remainder."""
+        one, two = (self.reusable(value) for value in self.given_arguments(node, 2))
+        return Tup([self.arithmetic(operator, one, two, node) for operator in ("floordiv", "mod")])
 
     def sign(self, node):
         """`sign` of NumPy, in the type of the argument: -1, 0 or 1, and NaN of a NaN."""
@@ -160,7 +211,7 @@ class Mathematics:
             return found.extents[0]
         if found.__class__ is Tup:
             return number(len(found.items), "wi", self.at)
-        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
+        if found.__class__ is Static and (isinstance(found.value, (tuple, list)) or (hasattr(found.value, "__array_interface__") and found.value.shape)):
             return number(len(found.value), "wi", self.at)
         raise self.error(node, "`len` of what is no array")
 

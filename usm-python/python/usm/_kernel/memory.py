@@ -20,10 +20,6 @@ class Memory:
             given[keyword.arg] = keyword.value
         if len(given) != 2 or len(node.args) > 2:
             raise self.error(node, f"`usm.{space}.array` has the arguments shape and dtype")
-        if space == "local" and self.depth:
-            raise self.error(node, "local memory under a condition or in a loop: declare it at the top of the function")
-        if self.depth and self.loops and space == "private":
-            raise self.error(node, "private memory in a loop: declare it at the top of the function")
         extents = self.extents_of(given["shape"])
         dtype = self.expr(given["dtype"])
         ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
@@ -35,7 +31,11 @@ class Memory:
         if space == "private" and count > 4096:
             raise self.error(node, f"{count} elements of private memory: 4096 are allowed")
         text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"
-        return Arr(space, self.new_array(space, ty, text), ty, extents, space)
+        array = Arr(space, self.new_array(space, ty, text), ty, extents, space)
+        if space == "private" and self.loops:
+            # Each round has new zeros.
+            self.fill_zeros(array)
+        return array
 
     def name_array(self, name, found):
         """Names an array that the kernel declares after its variable, in messages."""
@@ -54,14 +54,18 @@ class Memory:
         kept = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
         plain = ast.copy_location(ast.Call(node.func, node.args[:2], kept), node)
         array = self.declare_array("private", plain)
-        if zeros is not None and self.value(zeros).const:
-            count, at = math.prod(extent.const for extent in array.extents), self.at
-            place = self.temporary("u64")
-            self.out.append(
-                f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
-                f"(do (store #{array.number} (var u64 ${place} {at}) (lit {array.ty} 0x0 {at}) {at})) {at})"
-            )
+        if zeros is not None and self.value(zeros).const and not self.loops:
+            self.fill_zeros(array)
         return array
+
+    def fill_zeros(self, array):
+        """Sets all elements of a private array to zero."""
+        count, at = math.prod(extent.const for extent in array.extents), self.at
+        place = self.temporary("u64")
+        self.out.append(
+            f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
+            f"(do (store #{array.number} (var u64 ${place} {at}) (lit {array.ty} 0x0 {at}) {at})) {at})"
+        )
 
     def extents_of(self, node):
         """The extents of a declared array, in elements: known numbers from 1 to 2^31 - 1."""
@@ -84,20 +88,30 @@ class Memory:
         found = self.expr(node.args[0])
         if found.__class__ is not Static:
             raise self.error(node, "a table of constant memory is an array outside of the kernel, or a tuple")
+        return self.table_of(found.value, ast.unparse(node.args[0]), node)
+
+    def table_of(self, value, name, node):
+        """An array outside of the kernel as a table of its values of now."""
+        known = self.constants.get(id(value))
+        if known is not None:
+            return known
         from .._usm import asarray
 
         try:
-            made = asarray(found.value, copy=True, kind="host", device="host")
+            made = asarray(value, copy=True, kind="host", device="host")
             ty, shape, data = of_dtype(made.dtype), made.shape, bytes(made)
         except Exception as error:
-            raise self.error(node, f"`{ast.unparse(node.args[0])}` is no array of numbers: {error}") from None
+            raise self.error(node, f"`{name}` is no array of numbers: {error}") from None
         if ty is None:
             raise self.error(node, f"elements of type {made.dtype} are not for kernels")
         if len(data) > 65536:
-            raise self.error(node, f"{len(data)} bytes of constant memory: 65536 are allowed")
+            raise self.error(node, f"`{name}` outside of the kernel has {len(data)} bytes: 65536 of constant memory are allowed, so pass it as an argument")
+        if not data:
+            raise self.error(node, f"`{name}` outside of the kernel has no elements")
         extents = [number(extent, "wi", self.at) for extent in shape]
-        array = self.new_array("constant", ty, f"(constant {math.prod(shape)})")
+        array = self.new_array(name if name.isidentifier() else "constant", ty, f"(constant {math.prod(shape)})")
         self.parameters.append(f"#{array}")
         self.sources.append((FROM_TABLE, len(self.tables), 0))
         self.tables.append(data)
-        return Arr("constant", array, ty, extents, "constant")
+        found = self.constants[id(value)] = Arr("constant", array, ty, extents, "constant")
+        return found

@@ -11,6 +11,7 @@ import os
 import time
 
 from ..errors import KernelError
+from .matches import Branches
 
 # The most levels of a syntax tree. The nodes of a kernel may have 96; Python's tree needs more,
 # because constants fold, and names and arguments have levels of their own.
@@ -33,6 +34,8 @@ class Source:
         self.names = None
         self.item = None
         self.sub_group = 32
+        if any(isinstance(node, getattr(ast, "Match", ())) for node in ast.walk(self.tree)):
+            self.tree = Branches(self.error).visit(self.tree)
         self.check_depth()
 
     def check_depth(self):

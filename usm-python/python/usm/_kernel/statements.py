@@ -2,9 +2,10 @@
 
 import ast
 
+from .indexing import without_places
 from .operators import ARITHMETIC
-from .types import STORED, is_int, promote
-from .values import Arr, Reference, Static, Tup, Val, number
+from .types import BITS, STORED, is_int, promote
+from .values import Arr, Pack, Reference, Slice, Static, Tup, Val, number
 
 
 class Statements:
@@ -30,13 +31,25 @@ class Statements:
         kept, self.out = self.out, []
         known = set(self.known)
         at = self.at
+        names = dict(self.frame.names)
         self.depth += 1
         self.block(body)
         self.depth -= 1
         self.at = at
+        self.forget_parts(names)
         found, self.out = self.out, kept
         after, self.known = self.known, known
         return f"(do {' '.join(found)})", after
+
+    def forget_parts(self, before):
+        """Forgets names of parts of arrays that a block made: their indices are set in it only."""
+        names = self.frame.names
+        for name, meaning in list(names.items()):
+            if meaning is not before.get(name) and contains_part(meaning):
+                if before.get(name) is None:
+                    del names[name]
+                else:
+                    names[name] = before[name]
 
     # Setting.
 
@@ -93,22 +106,61 @@ class Statements:
             raise self.error(target, "only variables and elements of arrays can be set")
         name = target.id
         known = self.frame.names.get(name)
-        if known.__class__ is Arr:
+        if found.__class__ is Arr and known.__class__ is Arr and self.depth and self.bind_part_anew(known, found):
+            return
+        if known.__class__ is Arr and (found.__class__ is not Arr or (self.depth and known is not found)):
             raise self.error(target, f"the array `{name}` cannot be bound anew: take another name, or set its elements")
         if found.__class__ is Reference:
             self.frame.names[name] = found
             return
-        if known.__class__ is Tup and self.depth:
+        if found.__class__ is Static and isinstance(found.value, tuple) and found.value and all(type(item) in (bool, int, float) for item in found.value):
+            found = Tup([self.as_value(Static(item), node) for item in found.value]) if known.__class__ is Pack else found
+        if found.__class__ is Tup and found.items and all(item.__class__ is Val for item in found.items) and known.__class__ in (NoneType, Pack):
+            self.bind_tuple(name, known, found, target)
+            return
+        if known.__class__ in (Tup, Pack) and (self.depth or known.__class__ is Pack):
             raise self.error(target, f"`{name}` is a tuple before: take another name for a number under a condition")
         if found.__class__ is Arr or found.__class__ is Tup or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
-            if self.depth or known is not None:
+            if known is not None and (self.depth or known.__class__ is not found.__class__):
                 what = "an array" if found.__class__ is Arr else "what is no number"
-                raise self.error(target, f"`{name}` is {what}: bind it once, at the top of the function")
+                raise self.error(target, f"`{name}` is {what}: bind it once, or at the top of the function")
             self.name_array(name, found)
             self.frame.names[name] = self.copied(found)
             return
         value = self.as_value(found, node)
         self.assign(name, value, target)
+
+    def bind_tuple(self, name, known, found, node):
+        """Sets a variable that is a tuple: all its numbers, after they are read."""
+        if known is not None and known.count != len(found.items):
+            raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
+        for place, item in enumerate(self.copied(found).items):
+            self.assign(f"{name}.{place}", item, node)
+        key = f"{self.frame.key}.{name}"
+        self.packs[key] = len(found.items)
+        self.frame.names[name] = Pack(key, len(found.items))
+
+    def bind_part_anew(self, known, found):
+        """Sets the indices of a part of an array to those of another part, under a condition.
+
+        False if they are not parts in the same dimensions of one array.
+        """
+        if known.whole is None or known.whole is not found.whole or [one.__class__ for one in known.taken] != [one.__class__ for one in found.taken]:
+            return False
+        pairs = []
+        for one, two in zip(known.taken, found.taken):
+            if one.__class__ is Slice:
+                if one.extent != two.extent or (one.extent is not None and without_places(one.length.text) != without_places(two.length.text)):
+                    return False
+                pairs += [(one.start, two.start)] + ([(one.length, two.length)] if one.extent is None else [])
+            else:
+                pairs.append((one, two))
+        pairs = [(one, two) for one, two in pairs if without_places(one.text) != without_places(two.text)]
+        if not all(one.text.startswith("(var ") for one, _ in pairs):
+            return False
+        for one, two in pairs:
+            self.out.append(f"(set {one.text.split()[2]} {self.to(two, one.ty)} {self.at})")
+        return True
 
     def store_expression(self, target, value, node):
         # Python evaluates the value first, then the array and its index.
@@ -222,7 +274,8 @@ class Statements:
         call = node.iter
         function = self.expr(call.func) if isinstance(call, ast.Call) else None
         if function.__class__ is not Static or function.value is not range:
-            raise self.error(call, "a loop in a kernel goes over `range(..)`")
+            self.loop_over(node)
+            return
         if call.keywords or not 1 <= len(call.args) <= 3:
             raise self.error(call, f"`range` has 1 to 3 arguments, {len(call.args) + len(call.keywords)} are given")
         if not isinstance(node.target, ast.Name):
@@ -241,6 +294,11 @@ class Statements:
         key = f"{self.frame.key}.{name}"
         if step.const == 0:
             raise self.error(call, "`range` with a step of 0")
+        before = self.types.get(key)
+        if before is not None and is_int(before) and BITS[STORED[before]] < 64:
+            # The variable is a narrower number elsewhere, in which counts would wrap around.
+            self.types[key] = "i64"
+            self.changed = True
         at = self.at
         high = None
         if start.high is not None and step.const is not None:
@@ -291,6 +349,67 @@ class Statements:
         body = self.loop_body(node, name, Val(text, ty, None, high), further)
         self.out.append(f"(while {down} {body} {at})")
 
+    def loop_over(self, node):
+        """A loop over a tuple, an array, or `enumerate` and `zip` of arrays."""
+        call, at = node.iter, self.at
+        function = self.expr(call.func) if isinstance(call, ast.Call) else None
+        if function.__class__ is not Static or function.value not in (enumerate, zip):
+            found = self.expr(call)
+            if found.__class__ is Static and isinstance(found.value, (tuple, list)):
+                found = Tup([Static(item) for item in found.value])
+            if found.__class__ is Tup:
+                self.unrolled(node, found.items)
+                return
+        place = f"{node.lineno}_{node.col_offset}"
+        count, element = self.sequence(call, ast.Name(f"index of line {place}", ast.Load()), place)
+        target = ast.Name(f"index of line {place}", ast.Store())
+        first = ast.Assign([node.target], element)
+        loop = ast.For(target, ast.Call(ast.Constant(range), [count], []), [first, *node.body], [])
+        for one in ast.walk(loop):
+            if not hasattr(one, "lineno"):
+                ast.copy_location(one, node)
+        self.at = at
+        self.for_loop(loop)
+
+    def sequence(self, node, index, place):
+        """The length of what a loop goes over, and its element at an index, as expressions."""
+        function = self.expr(node.func) if isinstance(node, ast.Call) else None
+        if function.__class__ is Static and function.value is enumerate and len(node.args) == 1 and not node.keywords:
+            count, element = self.sequence(node.args[0], index, place)
+            return count, ast.Tuple([index, element], ast.Load())
+        if function.__class__ is Static and function.value is zip and node.args and not node.keywords:
+            parts = [self.sequence(one, index, f"{place}_{number}") for number, one in enumerate(node.args)]
+            counts = [count for count, _ in parts]
+            count = counts[0] if len(counts) == 1 else ast.Call(ast.Constant(min), counts, [])
+            return count, ast.Tuple([element for _, element in parts], ast.Load())
+        found = self.expr(node)
+        if found.__class__ is Static and hasattr(found.value, "__array_interface__"):
+            found = self.table_of(found.value, ast.unparse(node), node)
+        if found.__class__ is not Arr or not found.extents:
+            raise self.error(node, "a loop in a kernel goes over `range(..)`, a tuple, an array, or `enumerate` and `zip` of arrays")
+        name = f"array of line {place}"
+        self.frame.names[name] = found
+        named = ast.Name(name, ast.Load())
+        return ast.Call(ast.Constant(len), [named], []), ast.Subscript(named, index, ast.Load())
+
+    def unrolled(self, node, items):
+        """A loop over known items: its body once for each. `continue` ends a loop of one round."""
+        if leaves_loop(node.body):
+            raise self.error(node, "`break` in a loop over a tuple: write the loop over `range(..)`")
+        at = self.at
+        for item in items:
+            self.at = at
+            self.bind_target(node.target, self.copied(Tup([item])).items[0], node)
+            if not continues_loop(node.body) and not has_return(node):
+                self.block(node.body)
+                continue
+            one, zero = number(1, "wi", at), number(0, "wi", at)
+            counter = self.temporary("wi")
+            self.loops.append(None)
+            body, _ = self.nested_block(node.body)
+            self.loops.pop()
+            self.out.append(f"(for ${counter} {zero.text} {one.text} {one.text} {body} {at})")
+
     def count_by_loop_variable(self, node, name, key, ty, bounds, high):
         """A loop that counts with its own variable."""
         at = self.at
@@ -317,6 +436,7 @@ class Statements:
         """The text of a loop's body, which first sets the loop's variable."""
         kept, self.out = self.out, []
         known = set(self.known)
+        names = dict(self.frame.names)
         self.depth += 1
         self.loops.append(None)
         self.assign(name, value, node.target)
@@ -325,6 +445,7 @@ class Statements:
         self.block(node.body)
         self.loops.pop()
         self.depth -= 1
+        self.forget_parts(names)
         found, self.out = self.out, kept
         self.known = known
         return f"(do {' '.join(found)})"
@@ -365,8 +486,42 @@ class Statements:
         ast.Global: "`global` is not for kernels: names of the module are constants",
         ast.Nonlocal: "`nonlocal` is not for kernels: values of the closure are constants",
         ast.Delete: "`del` is not for kernels",
-        ast.Match: "`match` is not for kernels: write `if`",
     }
+
+
+NoneType = type(None)
+
+
+def contains_part(meaning):
+    """Whether a meaning of a name is, or has, a part of an array."""
+    if meaning.__class__ is Tup:
+        return any(contains_part(item) for item in meaning.items)
+    return meaning.__class__ is Arr and meaning.whole is not None
+
+
+def _in_loop(body, kind):
+    """Whether a block has a statement of this kind that belongs to the loop around the block."""
+    for node in body:
+        if isinstance(node, kind):
+            return True
+        if isinstance(node, (ast.For, ast.While)):
+            continue
+        blocks = [getattr(node, "body", []), getattr(node, "orelse", []), *(case.body for case in getattr(node, "cases", []))]
+        if any(_in_loop(block, kind) for block in blocks):
+            return True
+    return False
+
+
+def leaves_loop(body):
+    return _in_loop(body, ast.Break)
+
+
+def continues_loop(body):
+    return _in_loop(body, ast.Continue)
+
+
+def has_return(node):
+    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
 
 
 def leaves(body):

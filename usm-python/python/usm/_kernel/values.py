@@ -37,10 +37,12 @@ def number(value, ty, at):
 class Arr:
     """An array with elements of type ``ty``.
 
-    ``extents`` are values, in elements. ``strides``, in elements, are None for a dense array.
+    ``extents`` are values, in elements. ``strides``, in elements, are None for a dense array. A
+    part of an array has its ``whole``, and in ``taken`` for each dimension of it an index or a
+    `Slice`.
     """
 
-    __slots__ = ("argument", "extents", "kind", "name", "number", "offset", "strides", "ty")
+    __slots__ = ("argument", "extents", "kind", "name", "number", "offset", "strides", "taken", "ty", "whole")
 
     def __init__(self, name, number, ty, extents, kind, argument=-1, strides=None, offset=None):
         self.name = name
@@ -51,6 +53,32 @@ class Arr:
         self.argument = argument
         self.strides = strides
         self.offset = offset
+        self.whole = None
+        self.taken = None
+
+
+class Slice:
+    """Some neighbours in a dimension: the first one, their number, and how indices are refused.
+
+    ``extent`` is the number of an extent, or None where only the item knows the length.
+    """
+
+    __slots__ = ("extent", "length", "start")
+
+    def __init__(self, start, length, extent):
+        self.start = start
+        self.length = length
+        self.extent = extent
+
+
+class Pack:
+    """A variable that is a tuple of this many numbers, each of which is a variable."""
+
+    __slots__ = ("count", "key")
+
+    def __init__(self, key, count):
+        self.key = key
+        self.count = count
 
 
 class Tup:

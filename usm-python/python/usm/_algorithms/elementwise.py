@@ -1,0 +1,232 @@
+"""`usm.elementwise`: an expression, given as text, for each element of arrays."""
+
+import ast
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from .._kernel import Range, kernel
+from .._kernel.compiler import Compiler
+from .._kernel.keys import ARRAY, SCALAR
+from .._kernel.source import Source
+from .._kernel.types import NAMES, SCALARS, STORED, of_dtype
+from .._usm import Array, DType, Event
+from ..errors import RequestError
+from .run import Run, check_elements, common_queue, given_array, result_array
+from .text import Text, defined
+
+#: The most dimensions of a range of work-items.
+_MOST_DIMENSIONS = 3
+
+
+class Elementwise:
+    """An expression over the elements of arrays: ``f(*arguments, out=None)``.
+
+    Arguments are those of :attr:`names`, in this order or by keyword: arrays, which are broadcast
+    as NumPy does it, and numbers.
+    """
+
+    def __init__(self, text: str, names: str | Iterable[str] | None = None) -> None:
+        self._text = Text(text, "elementwise")
+        found = self._text.names
+        if names is None:
+            names = found
+        elif isinstance(names, str):
+            names = names.replace(",", " ").split()
+        self.names: tuple[str, ...] = tuple(names)
+        for name in found:
+            if name not in self.names:
+                raise self._text.error(f"unknown name `{name}`: {', '.join(self.names) or 'none'} are named")
+        for name in self.names:
+            if not name.isidentifier() or name in ("", "None", "True", "False") or self.names.count(name) != 1:
+                raise self._text.error(f"{name!r} is no name of a parameter, or stands twice")
+        if not self.names:
+            raise self._text.error("it names no array")
+        self._kernels = {}
+        self._types = {}
+        self._lock = threading.Lock()
+
+    @property
+    def text(self) -> str:
+        """The expression."""
+        return self._text.text
+
+    def __repr__(self) -> str:
+        return f"usm.elementwise({self.text!r})"
+
+    def __call__(
+        self, *arguments: Any, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True, **named: Any
+    ) -> Array:
+        given = self._arguments(arguments, named)
+        arrays = [one.__class__ is Array for one in given]
+        found = [one for one in given if one.__class__ is Array]
+        if not found:
+            raise TypeError(f"{self!r} of numbers alone: an array is needed")
+        shape = broadcast_shape([array.shape for array in found], self)
+        dtype = self._result_type(given, arrays)
+        result = result_array(out, shape, dtype, common_queue(found))
+        run = Run(result.queue, after)
+        if result.size:
+            self._launch(run, result, given, arrays)
+        return run.finish(result, wait)
+
+    def _arguments(self, arguments, named):
+        """The arguments in the order of the names, arrays as `usm.Array`."""
+        if len(arguments) > len(self.names):
+            raise TypeError(f"{self!r} has {len(self.names)} arguments ({', '.join(self.names)}), {len(arguments)} are given")
+        given = dict(zip(self.names, arguments))
+        for name, value in named.items():
+            if name not in self.names:
+                raise TypeError(f"{self!r} has no argument {name!r}: {', '.join(self.names)} are its arguments")
+            if name in given:
+                raise TypeError(f"{self!r} has two values of the argument {name!r}")
+            given[name] = value
+        lacking = [name for name in self.names if name not in given]
+        if lacking:
+            raise TypeError(f"{self!r} lacks the argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        values = []
+        for name in self.names:
+            value = given[name]
+            is_number = isinstance(value, (bool, int, float)) or (hasattr(value, "dtype") and getattr(value, "shape", None) == () and not isinstance(value, Array))
+            values.append(value if is_number else given_array(value, name))
+        return values
+
+    def _result_type(self, given, arrays):
+        """The type of the expression for these arguments, by the rules of NumPy 2."""
+        key = tuple(one.dtype.str if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        dtype = self._types.get(key)
+        if dtype is None:
+            _, source, variable = self._kernel(tuple(arrays), 1)
+            words = [1, ARRAY << 24 | 1 << 16 | SCALARS.index("f64")]
+            for one, is_array in zip(given, arrays):
+                element = SCALARS.index(of_dtype(one.dtype) if is_array else key[len(words) - 2])
+                words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
+            compiler = Compiler(source, words)
+            compiler.make()
+            dtype = self._types[key] = DType(NAMES[STORED[compiler.types[f".{variable}"]]])
+        return dtype
+
+    def _kernel(self, arrays, dimensions, broadcast=None):
+        """The kernel for arguments of which these are arrays, its source, and its result's name.
+
+        `broadcast` has the dimensions of each array that are indexed by 0; None for flat arrays.
+        """
+        key = arrays, dimensions, broadcast
+        with self._lock:
+            found = self._kernels.get(key)
+            if found is None:
+                found = self._kernels[key] = self._make(arrays, dimensions, broadcast)
+        return found
+
+    def _make(self, arrays, dimensions, broadcast):
+        out, result, module, place = (free_name(name, self.names) for name in ("out", "result", "usm", "i"))
+        ids = [place] if dimensions == 1 else [free_name(f"i{dimension}", self.names) for dimension in range(dimensions)]
+        replaced, number = {}, 0
+        for name, is_array in zip(self.names, arrays):
+            if is_array:
+                zeros = broadcast[number] if broadcast else (False,) * dimensions
+                replaced[name] = f"{name}[{', '.join('0' if zero else one for one, zero in zip(ids, zeros))}]"
+                number += 1
+        expression = ast.unparse(_Elements(replaced).visit(ast.parse(self.text, mode="eval")))
+        lines = [f"def elementwise({', '.join((out, *self.names))}):"]
+        lines += [f"    {one} = {module}.get_global_id({dimension})" for dimension, one in enumerate(ids)]
+        lines += [f"    {result} = {expression}", f"    {out}[{', '.join(ids)}] = {result}"]
+        function = defined("elementwise", self.text, lines)
+        function.__globals__[module] = sys.modules[__package__.partition(".")[0]]
+        return kernel(function), Source(function), result
+
+    def _launch(self, run, result, given, arrays):
+        found = [one for one, is_array in zip(given, arrays) if is_array]
+        flat = all(array.is_c_contiguous and array.shape == result.shape for array in [*found, result])
+        if flat:
+            kernel, _, _ = self._kernel(tuple(arrays), 1)
+            parts = [one.reshape(one.size) if is_array else one for one, is_array in zip(given, arrays)]
+            run.launch(kernel, result.size, result.reshape(result.size), *parts)
+            return
+        if result.ndim > _MOST_DIMENSIONS:
+            for place in range(result.shape[0]):
+                inner = [row_of(one, place, result.ndim) if is_array else one for one, is_array in zip(given, arrays)]
+                self._launch(run, result[place], inner, arrays)
+            return
+        dimensions = max(result.ndim, 1)
+        target = result if result.ndim else result.reshape(1)
+        shaped = [widened(one, dimensions) if is_array else one for one, is_array in zip(given, arrays)]
+        broadcast = tuple(
+            tuple(extent == 1 != whole for extent, whole in zip(one.shape, target.shape)) for one, is_array in zip(shaped, arrays) if is_array
+        )
+        kernel, _, _ = self._kernel(tuple(arrays), dimensions, broadcast)
+        run.launch(kernel, Range(*target.shape), target, *shaped)
+
+
+class _Elements(ast.NodeTransformer):
+    """Replaces names by elements of arrays."""
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def visit_Name(self, node):
+        text = self.texts.get(node.id)
+        return node if text is None else ast.parse(text, mode="eval").body
+
+    def visit_Call(self, node):
+        # The function's name is no element.
+        node.args = [self.visit(one) for one in node.args]
+        return node
+
+
+def free_name(name, taken):
+    """A name that none of the others is."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def type_of_number(value):
+    """The type of a number's elements in kernels; Python's own have 64 bits."""
+    if isinstance(value, bool):
+        return "bool"
+    if type(value) is int or type(value) is float:
+        return "i64" if type(value) is int else "f64"
+    dtype = DType(getattr(value, "dtype", type(value)))
+    check_elements(dtype, "a number")
+    return of_dtype(dtype)
+
+
+def broadcast_shape(shapes, what):
+    """The shape that arrays of these shapes have together, by NumPy's rule."""
+    shape = ()
+    for other in shapes:
+        longer = max(len(shape), len(other))
+        one, two = (1,) * (longer - len(shape)) + shape, (1,) * (longer - len(other)) + other
+        for left, right in zip(one, two):
+            if left != right and 1 not in (left, right):
+                raise RequestError(f"{what!r}: arrays of the shapes {', '.join(map(str, shapes))} cannot be broadcast together")
+        shape = tuple(right if left == 1 else left for left, right in zip(one, two))
+    return shape
+
+
+def widened(array, dimensions):
+    """An array with dimensions of one element in front."""
+    while array.ndim < dimensions:
+        array = array[None]
+    return array
+
+
+def row_of(array, place, dimensions):
+    """The part of an array that belongs to a place of the result's first dimension."""
+    if array.ndim < dimensions:
+        return array
+    return array[0 if array.shape[0] == 1 else place]
+
+
+def elementwise(text: str, names: str | Iterable[str] | None = None) -> Elementwise:
+    """A function that computes an expression for each element: ``usm.elementwise("a * x + y")``.
+
+    The names in the text are its parameters, in the order of their first places, or in that of
+    ``names``: arrays, broadcast as NumPy does it, or numbers. It returns an array of the type that
+    NumPy 2 gives the expression, or writes to ``out=``; ``after=`` are events before it, and with
+    ``wait=False`` the result is still being computed. The text may call functions of numbers such
+    as ``sqrt``, ``where``, ``minimum`` and ``float32``.
+    """
+    return Elementwise(text, names)

@@ -1,0 +1,201 @@
+"""`usm.histogram` and `usm.bincount`: how many elements each bin has."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import index
+from typing import Any
+
+from .. import _usm
+from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_global_size, get_local_id, kernel, local
+from .._usm import Array, Event, asarray, empty, zeros
+from ..errors import RequestError
+from .reduce import reduce
+from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+
+#: The most bins that a group counts in its local memory.
+_LOCAL_BINS = 4096
+#: The most chunks of a CPU, each with counters of its own.
+_MOST_CHUNKS = 32
+
+
+@device_func
+def bin_of_number(x, edges, low, scale):
+    """The number itself."""
+    return int(x)
+
+
+@device_func
+def bin_of_edges(x, edges, low, scale):
+    """The bin of a number by the edges of equal bins; -1 outside and for NaN."""
+    last = edges.size - 1
+    found = -1
+    if x >= edges[0] and x <= edges[last]:
+        found = min(max(int((x - low) * scale), 0), last - 1)
+        # The product is rounded: the edges decide.
+        if x < edges[found] and found > 0:
+            found -= 1
+        if found < last - 1 and x >= edges[found + 1]:
+            found += 1
+    return found
+
+
+@lru_cache(8)
+def counts_of_chunks(bin_of):
+    """Each item counts a chunk, in its own row of counters."""
+
+    @kernel
+    def count_chunk(x, edges, low, scale, chunk, counts):
+        place = get_global_id(0)
+        start = place * chunk
+        for k in range(start, min(start + chunk, x.size)):
+            found = bin_of(x[k], edges, low, scale)
+            if 0 <= found < counts.shape[1]:
+                counts[place, found] += 1
+
+    return count_chunk
+
+
+@kernel
+def add_rows(rows, counts):
+    """The sums of columns."""
+    place = get_global_id(0)
+    total = 0
+    for row in range(rows.shape[0]):
+        total += rows[row, place]
+    counts[place] = total
+
+
+@lru_cache(64)
+def counts_of_groups(bin_of, room):
+    """Each group counts its turns in local memory first; without room, in global memory."""
+
+    @kernel
+    def count_turns(x, edges, low, scale, counts):
+        own = local.array(max(room, 1), _usm.uint32)
+        item, bins = get_local_id(0), counts.size
+        if room:
+            for k in range(item, room, GROUP):
+                own[k] = 0
+            barrier(CLK_LOCAL_MEM_FENCE)
+        for k in range(get_global_id(0), x.size, get_global_size(0)):
+            found = bin_of(x[k], edges, low, scale)
+            if 0 <= found < bins:
+                if room:
+                    if found < room:
+                        atomic.add(own, found, 1)
+                else:
+                    atomic.add(counts, found, 1)
+        if room:
+            barrier(CLK_LOCAL_MEM_FENCE)
+            for k in range(item, min(room, bins), GROUP):
+                if own[k] > 0:
+                    atomic.add(counts, k, own[k])
+
+    return count_turns
+
+
+def _launch_counts(run, x, bin_of, edges, low, scale, bins, out):
+    """Counts a flat array, which has elements, in `bins` counters of int64."""
+    queue, n = run.queue, x.size
+    if is_cpu(queue):
+        chunks = max(1, min(_MOST_CHUNKS, -(-n // max(bins, 4096))))
+        rows = zeros((chunks, bins), _usm.int64, queue=queue)
+        run.launch(counts_of_chunks(bin_of), chunks, x, edges, low, scale, -(-n // chunks), rows)
+        run.launch(add_rows, bins, rows, out)
+        return
+    room = next((size for size in (256, 1024, _LOCAL_BINS) if bins <= size), 0)
+    groups = min(MOST_GROUPS, -(-n // (4 * GROUP)))
+    out.fill(0)
+    run.launch(counts_of_groups(bin_of, room), (groups * GROUP, GROUP), x, edges, low, scale, out)
+
+
+def histogram(
+    x: Any,
+    bins: int = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    out: Any = None,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> tuple[Array, Array]:
+    """How many elements each of ``bins`` equal bins has, and the ``bins + 1`` edges: int64 and
+    floats, as ``numpy.histogram``.
+
+    ``range`` is the least and the greatest number; without it those of the elements, which the
+    host then waits for. The last bin has its upper edge, and elements outside and NaNs are not
+    counted.
+    """
+    x = given_array(x)
+    bins = index(bins)
+    if not 1 <= bins < 1 << 31:
+        raise RequestError(f"{bins} bins: 1 to {(1 << 31) - 1} are possible")
+    low, high = _limits(x, range)
+    step = (high - low) / bins
+    edges = [low + place * step for place in _places(bins)]
+    edges.append(high)
+    queue = x.queue
+    result = result_array(out, (bins,), _usm.int64, queue)
+    # Edges of NumPy have the type of the elements, if that is one of floats.
+    edge_array = asarray(edges, dtype=x.dtype if x.dtype.kind == "f" else _usm.float64, queue=queue)
+    run = Run(queue, after)
+    if x.size:
+        _launch_counts(run, flat(x), bin_of_edges, edge_array, low, bins / (high - low), bins, result)
+    else:
+        result.fill(0)
+    return run.finish(result, wait), edge_array
+
+
+_places = range
+
+
+def _limits(x, given):
+    """The least and the greatest number of a histogram, as floats."""
+    if given is None:
+        if x.size == 0:
+            return 0.0, 1.0
+        low, high = (float(reduce(x, name).item()) for name in ("min", "max"))
+    else:
+        low, high = map(float, given)
+        if low > high:
+            raise RequestError(f"range {given}: the least number is above the greatest")
+    if not abs(low) < float("inf") or not abs(high) < float("inf"):
+        raise RequestError(f"the range {low} to {high} is not finite")
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def bincount(
+    x: Any,
+    *,
+    minlength: int | None = None,
+    length: int | None = None,
+    out: Any = None,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array:
+    """How often each number from 0 on is in an array of integers: int64, as ``numpy.bincount``.
+
+    The result has ``length`` elements, and elements outside are not counted. Without it, it has at
+    least ``minlength``, and one for the greatest element, which the host waits for; then an element
+    below 0 is an error.
+    """
+    x = given_array(x)
+    if x.dtype.kind not in "iub":
+        raise TypeError(f"bincount of elements of type {x.dtype.name}: integers are counted")
+    if length is None:
+        length = max(index(minlength or 0), 0)
+        if x.size:
+            if x.dtype.kind == "i" and (least := reduce(x, "min").item()) < 0:
+                raise RequestError(f"bincount of {least}: numbers from 0 on are counted")
+            length = max(length, int(reduce(x, "max").item()) + 1)
+    length = index(length)
+    if not 0 <= length < 1 << 40:
+        raise RequestError(f"bincount with {length} counters: 0 to {(1 << 40) - 1} are possible")
+    queue = x.queue
+    result = result_array(out, (length,), _usm.int64, queue)
+    run = Run(queue, after)
+    if x.size and length:
+        none = empty(1, _usm.float64, queue=queue)
+        _launch_counts(run, flat(x), bin_of_number, none, 0.0, 0.0, length, result)
+    elif length:
+        result.fill(0)
+    return run.finish(result, wait)

@@ -1,0 +1,251 @@
+"""`usm.reduce`, `usm.argmin` and `usm.argmax`: one number of many."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from .. import _usm
+from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_global_size, get_group_id, get_local_id, kernel, local, private
+from .._usm import Array, DType, Event, empty
+from ..errors import RequestError
+from .operations import operation_of
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+
+#: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
+LANES = 16
+
+
+@lru_cache(256)
+def of_groups(combine, dtype, group):
+    """Each group combines the elements that are its turn, then its items' numbers by a tree."""
+
+    @kernel
+    def reduce_groups(x, out):
+        shared = local.array(group, dtype)
+        item, place = get_local_id(0), get_group_id(0)
+        first, step, n = get_global_id(0), get_global_size(0), x.size
+        if first < n:
+            total = dtype(x[first])
+            for k in range(first + step, n, 4 * step):
+                total = combine(total, dtype(x[k]))
+                if k + step < n:
+                    total = combine(total, dtype(x[k + step]))
+                if k + 2 * step < n:
+                    total = combine(total, dtype(x[k + 2 * step]))
+                if k + 3 * step < n:
+                    total = combine(total, dtype(x[k + 3 * step]))
+            shared[item] = total
+        barrier(CLK_LOCAL_MEM_FENCE)
+        count = n - place * group
+        half = group // 2
+        while half > 0:
+            if item < half and item + half < count and item + half < group:
+                shared[item] = combine(shared[item], shared[item + half])
+            barrier(CLK_LOCAL_MEM_FENCE)
+            half //= 2
+        if item == 0:
+            out[place] = shared[0]
+
+    return reduce_groups
+
+
+@lru_cache(256)
+def of_chunks(combine, dtype, chunk):
+    """Each item combines the elements of a whole chunk, several side by side."""
+
+    @kernel
+    def reduce_chunks(x, out):
+        place = get_global_id(0)
+        lanes = private.array(LANES, dtype)
+        for j in range(LANES):
+            lanes[j] = dtype(x[place * chunk + j])
+        for row in range(1, chunk // LANES):
+            for j in range(LANES):
+                lanes[j] = combine(lanes[j], dtype(x[place * chunk + row * LANES + j]))
+        total = lanes[0]
+        for j in range(1, LANES):
+            total = combine(total, lanes[j])
+        out[place] = total
+
+    return reduce_chunks
+
+
+@lru_cache(256)
+def of_rest(combine, dtype):
+    """One item combines the elements from a place on."""
+
+    @kernel
+    def reduce_rest(x, start, out, place):
+        if get_global_id(0) == 0:
+            total = dtype(x[start])
+            for k in range(start + 1, x.size):
+                total = combine(total, dtype(x[k]))
+            out[place] = total
+
+    return reduce_rest
+
+
+def launch_reduction(run, operation, x, dtype, out):
+    """Launches a reduction of a flat array, which has elements, to `out[0]`."""
+    combine = operation.combine
+    if not is_cpu(run.queue):
+        groups = min(MOST_GROUPS, -(-x.size // GROUP))
+        while groups > 1:
+            partial = empty(groups, dtype, queue=run.queue)
+            run.launch(of_groups(combine, dtype, GROUP), (groups * GROUP, GROUP), x, partial)
+            x, groups = partial, -(-groups // (16 * GROUP))
+        run.launch(of_groups(combine, dtype, GROUP), (GROUP, GROUP), x, out)
+        return
+    while x.size >= 2 * CHUNK:
+        chunks, rest = divmod(x.size, CHUNK)
+        partial = empty(chunks + (rest > 0), dtype, queue=run.queue)
+        run.launch(of_chunks(combine, dtype, CHUNK), chunks, x, partial)
+        if rest:
+            run.launch(of_rest(combine, dtype), 1, x, chunks * CHUNK, partial, chunks)
+        x = partial
+    run.launch(of_rest(combine, dtype), 1, x, 0, out, 0)
+
+
+def reduce(
+    x: Any,
+    operation: str = "sum",
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    identity: complex | None = None,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array:
+    """One number of all elements: ``usm.reduce(x, "sum")``, an array without dimensions.
+
+    The operation is ``"sum"``, ``"prod"``, ``"min"``, ``"max"``, ``"any"``, ``"all"``, or an
+    expression of two names such as ``"a * b % 7"``, whose order and grouping may not matter. Sums
+    and products have NumPy's types, and ``dtype=`` another one. A NaN makes the least and the
+    greatest number NaN. Results of integers are equal everywhere; those of floats add in groups:
+    the error is below that of ``n / 2**18 + 64`` roundings on a GPU, and of ``1100`` for each
+    16,384-fold of the size on a CPU.
+
+    Raises :class:`usm.RequestError` for the least or greatest of no elements.
+    """
+    x = given_array(x)
+    operation = operation_of(operation)
+    dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
+    result = result_array(out, (), dtype, x.queue)
+    run = Run(x.queue, after)
+    if x.size == 0:
+        empty_value = operation.identity_of(dtype) if identity is None else identity
+        if empty_value is None:
+            raise RequestError(f"{operation.name} of an array without elements has no result: pass identity=")
+        result.fill(empty_value)
+        return result
+    launch_reduction(run, operation, flat(x), dtype, result.reshape(1))
+    return run.finish(result, wait)
+
+
+# The place of the least or greatest element.
+
+
+@device_func
+def is_less(a, b):
+    return a < b or (a != a and b == b)
+
+
+@device_func
+def is_greater(a, b):
+    return a > b or (a != a and b == b)
+
+
+@lru_cache(256)
+def places_of_groups(is_better, dtype, group):
+    """Each group finds the best element of its turns, and of equal ones the first."""
+
+    @kernel
+    def best_of_groups(x, places, values, out):
+        best, where = local.array(group, dtype), local.array(group, _usm.int64)
+        item, place = get_local_id(0), get_group_id(0)
+        first, step, n = get_global_id(0), get_global_size(0), x.size
+        if first < n:
+            value, index = x[first], first
+            if first < places.size:
+                index = places[first]
+            for k in range(first + step, n, step):
+                other, at = x[k], k
+                if k < places.size:
+                    at = places[k]
+                if is_better(other, value) or (at < index and not is_better(value, other)):
+                    value, index = other, at
+            best[item], where[item] = value, index
+        barrier(CLK_LOCAL_MEM_FENCE)
+        count = n - place * group
+        half = group // 2
+        while half > 0:
+            if item < half and item + half < count and item + half < group:
+                better = is_better(best[item + half], best[item])
+                if better or (where[item + half] < where[item] and not is_better(best[item], best[item + half])):
+                    best[item], where[item] = best[item + half], where[item + half]
+            barrier(CLK_LOCAL_MEM_FENCE)
+            half //= 2
+        if item == 0:
+            if place < values.size:
+                values[place] = best[0]
+            out[place] = where[0]
+
+    return best_of_groups
+
+
+@lru_cache(256)
+def places_of_chunks(is_better, chunk):
+    """Each item finds the first of the best elements of a chunk."""
+
+    @kernel
+    def best_of_chunks(x, places, values, out):
+        place = get_global_id(0)
+        start = place * chunk
+        stop = min(start + chunk, x.size)
+        value, index = x[start], start
+        for k in range(start + 1, stop):
+            if is_better(x[k], value):
+                value, index = x[k], k
+        if place < values.size:
+            values[place] = value
+        if 0 <= index < places.size:
+            index = places[index]
+        out[place] = index
+
+    return best_of_chunks
+
+
+def _place_of_best(x, is_better, name, out, after, wait):
+    x = given_array(x)
+    if x.size == 0:
+        raise RequestError(f"{name} of an array without elements has no result")
+    result = result_array(out, (), _usm.int64, x.queue)
+    run = Run(x.queue, after)
+    x, queue = flat(x), x.queue
+    places = none = empty(0, _usm.int64, queue=queue)
+    no_values = empty(0, x.dtype, queue=queue)
+    cpu = is_cpu(queue)
+    while True:
+        count = -(-x.size // CHUNK) if cpu else min(MOST_GROUPS, -(-x.size // GROUP))
+        if not cpu and places is not none and count <= 16:
+            count = 1
+        last = count == 1
+        values = no_values if last else empty(count, x.dtype, queue=queue)
+        found = result.reshape(1) if last else empty(count, _usm.int64, queue=queue)
+        if cpu:
+            run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
+        else:
+            run.launch(places_of_groups(is_better, x.dtype, GROUP), (count * GROUP, GROUP), x, places, values, found)
+        if last:
+            return run.finish(result, wait)
+        x, places = values, found
+
+
+def argmin(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
+    """The place of the least element, of equal ones the first; a NaN is less. As NumPy's."""
+    return _place_of_best(x, is_less, "argmin", out, after, wait)
+
+
+def argmax(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
+    """The place of the greatest element, of equal ones the first; a NaN is greater. As NumPy's."""
+    return _place_of_best(x, is_greater, "argmax", out, after, wait)

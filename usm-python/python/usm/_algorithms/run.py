@@ -1,0 +1,97 @@
+"""Arrays and launches of ready algorithms."""
+
+from .._usm import Array, DType, Event, _nrt_window, asarray, empty
+from ..errors import KernelError, RequestError
+
+#: Items of a group on devices that are no CPU.
+GROUP = 256
+#: Most groups of a launch whose groups go over the array in turns.
+MOST_GROUPS = 1024
+#: Elements that one item of a CPU goes over.
+CHUNK = 16384
+
+
+def given_array(given, name="x"):
+    """An array of any library as a `usm.Array`, without a copy where it is one."""
+    array = given if isinstance(given, Array) else asarray(given)
+    check_elements(array.dtype, name)
+    return array
+
+
+def check_elements(dtype, name):
+    kind, size = dtype.kind, dtype.itemsize
+    if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (4, 8)))):
+        raise KernelError(
+            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float32 and float64 are"
+        )
+
+
+def result_array(out, shape, dtype, queue):
+    """`out`, checked, or a new array."""
+    if out is None:
+        return empty(shape, dtype, queue=queue)
+    if not isinstance(out, Array):
+        out = asarray(out, copy=False)
+    if out.shape != tuple(shape):
+        raise RequestError(f"out has the shape {out.shape}, {tuple(shape)} is needed")
+    if not may_cast(dtype, out.dtype):
+        raise TypeError(f"out has elements of type {out.dtype.name}, results of type {DType(dtype).name} do not fit them")
+    return out
+
+
+def may_cast(one, two):
+    """Whether NumPy's casting by the same kind allows a cast."""
+    order = {"b": 0, "u": 1, "i": 2, "f": 3}
+    one, two = order.get(DType(one).kind, 9), order.get(DType(two).kind, 9)
+    return one <= two < 9
+
+
+def flat(array):
+    """The elements in order, as one dimension: a view where that is possible, else a copy."""
+    if array.ndim == 1:
+        return array
+    if not array.is_c_contiguous:
+        array = array.copy(queue=array.queue)
+    return array.reshape(array.size)
+
+
+def bits_of(array):
+    """The memory of an array's elements as unsigned integers of their size."""
+    return _nrt_window(array, array.pointer, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
+
+
+def is_cpu(queue):
+    """Whether items of the queue's device are few and fast, as those of a CPU."""
+    device = queue.device
+    return device is None or device.type in ("cpu", "host")
+
+
+def common_queue(arrays):
+    """The queue of the first array that is of a device other than the host; else of the first."""
+    queues = [array.queue for array in arrays]
+    return next((queue for queue in queues if queue.device is not None and queue.device.type != "host"), queues[0])
+
+
+class Run:
+    """Launches on one queue, each after the one before."""
+
+    def __init__(self, queue, after):
+        self.queue = queue
+        self.after = [after] if isinstance(after, Event) else list(after)
+        self.event = None
+
+    def launch(self, kernel, sizes, *arguments):
+        """Launches a kernel over `global` or `(global, local)` items."""
+        self.event = kernel[sizes].submit(*arguments, after=self.after)
+        self.after = [] if self.queue.is_in_order else [self.event]
+
+    def finish(self, result, wait):
+        """Waits for the last launch, unless `wait` is false."""
+        if wait and self.event is not None:
+            self.event.wait()
+        return result
+
+
+def is_in_place(out, array):
+    """Whether two arrays are the same elements."""
+    return out.pointer == array.pointer and out.strides == array.strides
