@@ -222,7 +222,7 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
 
 fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     heading(6, "The memory of a network")?;
-    let graph = graph_json::parse(NETWORK, &crate::hints())?.graph;
+    let graph = graph_json::parse(NETWORK, &usm_plan::Hints::default())?.graph;
     let made = |queue| {
         let mut options = Options::default();
         options.queue = queue;

@@ -82,11 +82,6 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
     })
 }
 
-/// Remarks of the file readers go to standard error.
-fn hints() -> input::Hints<'static> {
-    input::Hints { remark: Some(&|remark| output::warning(remark)), ..input::Hints::default() }
-}
-
 fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     // The generators also list the verbs that the help hides.

@@ -2,10 +2,9 @@
 //!
 //! `cargo run -p usm-plan --example plan_graph`
 
-use std::path::Path;
+use std::time::Instant;
 
-use usm_plan::usm_pool::{Options, placement::Limits};
-use usm_plan::{Hints, Input, graph_json, make};
+use usm_plan::{Answer, Request, Source};
 
 const GRAPH: &[u8] = br#"{
     "tensors": [{"id": 0, "name": "hidden", "size": 4096},
@@ -16,10 +15,9 @@ const GRAPH: &[u8] = br#"{
 }"#;
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
-    let model = graph_json::parse(GRAPH, &Hints::default())?;
-    let limits = Limits::new(None, None);
-    let outcome = make(Input::Graph(model), &Options::default(), &limits, false, Path::new("net"))?;
-    outcome.check()?; // the verifier shares no code with the planners
+    let job = Request::default().check(Source::text("net", GRAPH.to_vec()))?;
+    // The verifier, which checks every plan, shares no code with the planners.
+    let Answer::One(outcome) = job.run(&Instant::now())? else { return Err("no dimensions".into()) };
     println!("{}", outcome.plan);
     for row in &outcome.plan.rows {
         println!("tensor {} at {}..{}", row.id, row.offset, row.offset + row.size);

@@ -49,6 +49,11 @@ typedef struct usm_plan_options {
     uint64_t alignment;  /* default alignment, a power of two; 0: 1 for buffers, 64 for graphs */
     uint64_t time_limit; /* milliseconds until the search ends; 0: the command's default */
     uint64_t reorder;    /* 1: reorder a graph's operators if that lowers the peak; in-order queues only */
+    uint64_t threads;    /* threads that search, at most 1024; 0: one */
+    uint64_t device_memory;  /* bytes of the device; tensors beyond have offsets in host memory; 0: no limit */
+    uint64_t max_alloc;      /* bytes of the device's largest allocation; 0: no limit */
+    uint64_t ordering_edges; /* edges that may be added between a graph's operators; out-of-order queues only */
+    uint64_t keep_critical_path; /* 1: added edges leave the critical path as long as it is */
 } usm_plan_options;
 
 typedef struct usm_plan_report {
@@ -115,6 +120,15 @@ int usm_plan_graph_end(usm_plan_numbers **graph, const usm_plan_options *options
 /* Writes the numbers of the operators in the order of the plan, which options.reorder may change, if `capacity` is
  * enough. Returns how many there are; 0 for a plan for every value of some dimensions. */
 size_t usm_plan_order(const usm_plan *plan, uint64_t *operators, size_t capacity);
+
+/* Writes the edges of options.ordering_edges as pairs of operators: the second one must wait for the first, by an event.
+ * Returns how many numbers there are, and writes them if `capacity` is enough. */
+size_t usm_plan_edges(const usm_plan *plan, uint64_t *operators, size_t capacity);
+
+/* Writes which offsets lie in an arena in host memory, as numbers from 0 to usm_plan_count; the others lie in device
+ * memory. There are none without options.device_memory and options.max_alloc. Returns how many there are, and writes
+ * them if `capacity` is enough. */
+size_t usm_plan_spilled(const usm_plan *plan, uint64_t *offsets, size_t capacity);
 
 /* Number of tensors with an offset: those in the arena, so none of kind constant, state or input, nor views of these.
  * 0 for NULL. */

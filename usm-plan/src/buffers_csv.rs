@@ -6,7 +6,7 @@ use std::path::Path;
 use usm_pool::{Buffer, Error as PlanError, Problem};
 
 use crate::error::{Error, Result};
-use crate::input::Hints;
+use crate::model::Hints;
 use crate::table::{self, Row, number};
 use crate::units;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use usm_pool::planner::reorder::Effort;
 use usm_pool::{Options, Plan, Problem, Strategy};
 
-use crate::input::Input;
+use crate::model::Input;
 use crate::rehearsal;
 
 /// Search time of [`Strategy::Auto`] without a user's limit: a person

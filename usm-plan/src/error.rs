@@ -3,6 +3,7 @@
 use core::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::field::Field;
 use crate::shown::{Shown, ShownLines};
 
 /// The result of an operation that can fail for the user.
@@ -40,7 +41,10 @@ pub struct Error {
     exit: Exit,
     file: Option<PathBuf>,
     line: Option<u64>,
+    /// The place, or the name of a dimension or input in `option`.
     field: Option<String>,
+    /// The field of the request, if it is the place.
+    option: Option<Field>,
     reason: String,
     /// Lines below the reason: a compiler's output.
     log: String,
@@ -58,7 +62,8 @@ impl Error {
     }
 
     fn new(exit: Exit, reason: impl fmt::Display) -> Self {
-        Self { exit, file: None, line: None, field: None, reason: reason.to_string(), log: String::new() }
+        let (reason, log) = (reason.to_string(), String::new());
+        Self { exit, file: None, line: None, field: None, option: None, reason, log }
     }
 
     /// Further lines of the reason stay below its first one.
@@ -86,16 +91,36 @@ impl Error {
     /// Adds the field, operator or option, unless it is set.
     #[must_use]
     pub fn in_field(mut self, field: impl fmt::Display) -> Self {
-        self.field.get_or_insert_with(|| field.to_string());
+        if self.option.is_none() {
+            self.field.get_or_insert_with(|| field.to_string());
+        }
         self
     }
 
-    /// Gives the field `from` another name: programs that call a library know no options of the
-    /// command.
+    /// Adds the field of the request, unless a place is set. It is spelled as the command's option
+    /// until a face [spells](Self::spelled) it.
     #[must_use]
-    pub fn with_field_named(mut self, from: &str, name: &str) -> Self {
-        if let Some(field) = self.field.as_mut().filter(|field| *field == from) {
-            name.clone_into(field);
+    pub fn in_option(self, option: Field) -> Self {
+        self.in_option_of(option, "")
+    }
+
+    /// Adds the field of the request with the name of a dimension or input in it.
+    #[must_use]
+    pub fn in_option_of(mut self, option: Field, name: impl fmt::Display) -> Self {
+        if self.field.is_none() && self.option.is_none() {
+            let name = name.to_string();
+            (self.option, self.field) = (Some(option), (!name.is_empty()).then_some(name));
+        }
+        self
+    }
+
+    /// Spells the field of the request as a face calls it: programs that call a library know no
+    /// options of the command.
+    #[must_use]
+    pub fn spelled<T: Into<String>>(mut self, spell: impl Fn(Field) -> T) -> Self {
+        if let Some(option) = self.option.take() {
+            let name = self.field.map_or_else(String::new, |name| format!(" {name}"));
+            self.field = Some(spell(option).into() + &name);
         }
         self
     }
@@ -115,8 +140,11 @@ impl fmt::Display for Error {
             (None, Some(line)) => write!(f, "line {line}: ")?,
             (None, None) => {}
         }
-        if let Some(field) = &self.field {
-            write!(f, "{}: ", Shown(field))?;
+        match (self.option, &self.field) {
+            (Some(option), Some(name)) => write!(f, "{option} {}: ", Shown(name))?,
+            (Some(option), None) => write!(f, "{option}: ")?,
+            (None, Some(field)) => write!(f, "{}: ", Shown(field))?,
+            (None, None) => {}
         }
         write!(f, "{}", Shown(&self.reason))?;
         if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }

@@ -8,7 +8,7 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use crate::buffers_csv::Buffers;
 use crate::error::{Error, Result, read_file};
-use crate::input::Hints;
+use crate::model::Hints;
 use crate::table::{self, number};
 
 const OP: usize = 0;

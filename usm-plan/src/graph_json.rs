@@ -14,13 +14,13 @@ use usm_pool::range::{Dimension, Term};
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use crate::error::{Error, Result, read_file};
-use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::json::Documents;
+use crate::model::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::ranged::{self, Amount, NamedDimension, Place, Planned};
 
 pub use range_plan::RangePlan;
 
-pub use range_search::{Found, Probe, search};
+pub use range_search::Probe;
 
 #[derive(Debug, Deserialize, Serialize)]
 struct File {

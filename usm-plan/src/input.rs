@@ -1,96 +1,13 @@
 //! Input files; the name of a file selects its reader.
 
-use core::fmt;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use usm_pool::planner::reorder::Reordered;
-use usm_pool::{Graph, OrderBound, Problem};
-
 use crate::error::{Error, Result};
-use crate::ranged::Planned;
+use crate::model::{Hints, Input, Model};
 use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
 pub use crate::table::number;
-
-/// The content of a file.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a program has one or two of them")]
-pub enum Input {
-    /// Buffers with fixed lifetimes.
-    Buffers(Problem),
-    /// Operators and tensors.
-    Graph(Model),
-}
-
-/// A graph, and the reader's changes to its order.
-#[derive(Debug)]
-pub struct Model {
-    /// The graph, in the order for planning.
-    pub graph: Graph,
-    /// The order that the reader chose for the peak; `None` for files that state theirs.
-    pub reordered: Option<Reordered>,
-    /// A bound on the peak of every order, if the reader searched for one.
-    pub every_order: Option<OrderBound>,
-    /// The plans in the file, if it has them. Nothing is searched then.
-    pub planned: Option<Planned>,
-    /// The place of an operator without a cost, if others have one: its time is not known.
-    pub missing_cost: Option<String>,
-}
-
-impl From<Graph> for Model {
-    fn from(graph: Graph) -> Self {
-        Self { graph, reordered: None, every_order: None, planned: None, missing_cost: None }
-    }
-}
-
-/// The user's hints about a file.
-#[derive(Clone, Default)]
-pub struct Hints<'a> {
-    /// Alignment in bytes of tensors without one.
-    pub alignment: Option<u64>,
-    /// Values of dimensions, by name.
-    pub dims: Vec<(String, u64)>,
-    /// Values of inputs of an ONNX file, by name, as text: one number each.
-    pub values: Vec<(String, String)>,
-    /// Whether the operators of an ONNX file keep their order.
-    pub keep_order: bool,
-    /// Sets of operators that a search for the order may visit, if not the usual number.
-    pub order_sets: Option<u64>,
-    /// Whether every result of an ONNX file has bytes of its own: no views, and no constants.
-    pub no_views: bool,
-    /// Whether the plan is for a queue without order, so that none is chosen.
-    pub out_of_order: bool,
-    /// Receives remarks: unused columns and keys, lifetimes that differ.
-    pub remark: Option<&'a dyn Fn(&str)>,
-}
-
-impl Hints<'_> {
-    /// Passes a remark to the caller, if it wants remarks.
-    pub(crate) fn report_remark(&self, remark: Option<String>) {
-        if let (Some(tell), Some(remark)) = (self.remark, remark) {
-            tell(&remark);
-        }
-    }
-}
-
-impl fmt::Debug for Hints<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { alignment, dims, values, keep_order, order_sets, no_views, out_of_order, .. } = self;
-        f.debug_struct("Hints")
-            .field("alignment", alignment)
-            .field("dims", dims)
-            .field("values", values)
-            .field("keep_order", keep_order)
-            .field("order_sets", order_sets)
-            .field("no_views", no_views)
-            .field("out_of_order", out_of_order)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Alignment in bytes of a graph's tensor if neither file nor user gives one.
-pub(crate) const GRAPH_ALIGNMENT: u64 = 64;
 
 /// The name of an input in messages; `-` is standard input.
 pub fn called(path: &Path) -> &Path {
@@ -107,8 +24,6 @@ fn read_standard(hints: &Hints<'_>) -> Result<Input> {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
         graph_json::parse(&text, hints).map(Input::Graph)
-    } else if !hints.dims.is_empty() {
-        Err(Error::bad("tables have no dimensions").in_field("--dim"))
     } else {
         buffers_csv::parse(&text, hints).map(Input::Buffers)
     }
@@ -118,12 +33,6 @@ fn read_standard(hints: &Hints<'_>) -> Result<Input> {
 pub fn read(path: &Path, hints: &Hints<'_>) -> Result<Input> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let is = |end: &str| name.ends_with(end);
-    if !hints.dims.is_empty() && is(".csv") {
-        return Err(Error::bad("tables have no dimensions").in_field("--dim").in_file(path));
-    }
-    if !hints.values.is_empty() && !is(".onnx") {
-        return Err(Error::bad("only an ONNX model has inputs of a value").in_field("--value").in_file(path));
-    }
     if path.as_os_str() == "-" {
         read_standard(hints).map_err(|error| error.in_file(called(path)))
     } else if is(".onnx") {

@@ -1,7 +1,7 @@
-//! Makes a checked plan from an input.
+//! Plans of inputs, and their checks.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use usm_pool::alias::InPlace;
 use usm_pool::placement::{Limits, plan_graph_within, plan_within};
@@ -9,53 +9,13 @@ use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::planner::reorder::{Effort, Reordered, reorder_within};
 use usm_pool::report::Compared;
 use usm_pool::verify::Violation;
-use usm_pool::{Graph, Options, OrderBound, Plan, Problem, Queue, Strategy, verify};
+use usm_pool::{Graph, Options, OrderBound, Plan, Problem, Queue, verify};
 
-use crate::clock::{Clock, Stopped};
+use crate::clock::Stopped;
 use crate::error::{Error, Result};
-use crate::input::{Input, Model};
+use crate::field::Field;
+use crate::model::{Input, Model};
 use crate::proof::Proven;
-
-/// The request for a plan.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "a caller says all of it")]
-pub struct Wanted {
-    /// The queue that will run the plan.
-    pub queue: Queue,
-    /// The planning strategy.
-    pub strategy: Strategy,
-    /// Decides whether a plan fits in this many bytes.
-    pub capacity: Option<u64>,
-    /// Time limit for everything. Without it [`Strategy::Auto`] has
-    /// [`AUTO_LIMIT`](crate::clock::AUTO_LIMIT), and a count of nodes limits the others.
-    pub time_limit: Option<Duration>,
-    /// Threads that search, at least 1 and at most [`MOST_THREADS`].
-    pub threads: usize,
-}
-
-/// More threads than any machine has a use for.
-pub const MOST_THREADS: usize = 1024;
-
-impl Wanted {
-    /// A clock that runs since `start`.
-    #[must_use]
-    pub fn clock(&self, start: Instant) -> Clock<'static> {
-        Clock::new(start, self.time_limit, self.strategy)
-    }
-
-    /// The planner's options. The planner calls `stop` regularly; true ends the search.
-    #[must_use]
-    pub fn options<'a>(&self, clock: &Clock<'_>, stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
-        let mut options = Options::default();
-        options.strategy = self.strategy;
-        options.queue = self.queue;
-        options.capacity = self.capacity;
-        options.threads = self.threads;
-        options.stop = Some(stop);
-        clock.rule(&mut options);
-        options
-    }
-}
 
 /// A plan, its problem, and the planning time.
 #[derive(Debug)]
@@ -81,8 +41,8 @@ pub struct Outcome {
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
     pub compared: Option<Vec<Compared>>,
-    /// The bound whose proof was written, if requested.
-    pub proven: Option<Proven>,
+    /// The proof of a bound as text, and the bound that it proves, if requested.
+    pub proof: Option<(String, Proven)>,
 }
 
 /// Plans an input. With `again` it looks for an order with a lower peak, unless the reader chose
@@ -90,7 +50,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Sizes that no plan can hold, and tables that do not match.
-pub fn make(
+pub(crate) fn make(
     input: Input,
     options: &Options<'_>,
     limits: &Limits,
@@ -107,12 +67,13 @@ pub fn make(
         }
         Input::Graph(Model { graph, planned: Some(planned), .. }) => {
             let refused =
-                |field| Err(Error::bad("the plans of the file say all").in_field(field).in_file(file));
+                |field| Err(Error::bad("the plans of the file say all").in_option(field).in_file(file));
             if again {
-                return refused("--reorder");
+                return refused(Field::Reorder);
             }
             if *limits != Limits::default() {
-                return refused("--device-memory, --max-alloc");
+                let device = limits.device_memory.is_some();
+                return refused(if device { Field::DeviceMemory } else { Field::MaxAlloc });
             }
             let (problem, plan) = planned.plan(&graph, options).map_err(|error| error.in_file(file))?;
             (Some(graph), problem, plan)
@@ -127,7 +88,7 @@ pub fn make(
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    let (stopped, curve, compared, proven) = (None, None, None, None);
+    let (stopped, curve, compared, proof) = (None, None, None, None);
     Ok(Outcome {
         graph,
         problem,
@@ -139,7 +100,7 @@ pub fn make(
         missing_cost,
         curve,
         compared,
-        proven,
+        proof,
     })
 }
 
@@ -162,7 +123,7 @@ impl Outcome {
     #[must_use]
     pub fn is_claim(&self) -> bool {
         let bound = self.plan.lower_bound;
-        self.plan.certificate.is_claim() && self.proven.is_none_or(|proven| proven.bound < bound)
+        self.plan.certificate.is_claim() && self.proof.as_ref().is_none_or(|(_, proven)| proven.bound < bound)
     }
 
     /// Whether no other order of the operators has a plan with a lower peak. False if no order was

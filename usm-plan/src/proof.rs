@@ -7,7 +7,7 @@ use usm_pool::planner::prove_bound;
 use usm_pool::{Graph, Options, Problem, Queue, Strategy, plan, verify};
 
 use crate::error::{Error, Result};
-use crate::input::{Input, Model};
+use crate::model::{Input, Model};
 use crate::outcome::{self, Outcome};
 
 /// A bound whose proof was replayed.

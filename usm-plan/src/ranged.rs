@@ -12,6 +12,7 @@ use usm_pool::range::{self, At, Dimension, Fault, Item, RangeError, Term, Unorde
 use usm_pool::{Buffer, Graph, Options, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::table::number;
 
 /// Maximum number of plans of a graph.
@@ -29,17 +30,17 @@ pub struct NamedDimension {
     pub values: Dimension,
 }
 
-/// The requested values of a dimension.
+/// The values that a caller gives a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums)]
-pub enum Wanted {
+pub enum Values {
     /// This value.
     One(u64),
     /// Every one of these.
     Every(Dimension),
 }
 
-impl core::str::FromStr for Wanted {
+impl core::str::FromStr for Values {
     type Err = String;
 
     /// `VALUE` or `LOW..HIGH[:STEP]`, both ends included; the default step is 1.
@@ -84,7 +85,7 @@ pub(crate) fn check(dims: &[NamedDimension]) -> Result<()> {
 
 /// One value for each dimension, from the user's values by name.
 pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<Vec<u64>> {
-    let refuse = |reason: String| Error::bad(reason).in_field("--dim");
+    let refuse = |reason: String| Error::bad(reason).in_option(Field::Dims);
     let is = |dim: &NamedDimension, name: &str| dim.name == name || dim.of.as_deref() == Some(name);
     if let Some((stranger, _)) = said.iter().find(|(name, _)| !dims.iter().any(|dim| is(dim, name))) {
         return Err(refuse(format!("the graph has no dimension {stranger:?}")));
@@ -250,7 +251,7 @@ pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -
     match error {
         RangeError::Value { index, value, dimension } => {
             let name = dims.get(index).map_or("", |dim| dim.name.as_str());
-            Error::bad(format!("{name}={value} is none of {dimension}")).in_field("--dim")
+            Error::bad(format!("{name}={value} is none of {dimension}")).in_option(Field::Dims)
         }
         RangeError::Expression { item, .. }
         | RangeError::Outside { item, .. }

@@ -118,7 +118,7 @@ impl<'a> Report<'a> {
     /// The document of an outcome.
     #[must_use]
     pub fn of(outcome: &'a Outcome) -> Self {
-        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proven, .. } = outcome;
+        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proof, .. } = outcome;
         let feasible = plan.feasible();
         let name = |op: usize| {
             graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
@@ -157,7 +157,7 @@ impl<'a> Report<'a> {
                 .map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect()),
             curve: curve.as_ref().map(|curve| curve.iter().map(PointReport::of).collect()),
             strategies: compared.as_ref().map(|rows| rows.iter().map(StrategyReport::of).collect()),
-            proof: proven.map(ProofReport::from),
+            proof: proof.as_ref().map(|(_, proven)| ProofReport::from(*proven)),
         }
     }
 }

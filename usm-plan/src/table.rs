@@ -7,7 +7,7 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::error::{Error, Result};
-use crate::input::Hints;
+use crate::model::Hints;
 
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use usm_pool::range::expression::parse;
 use usm_pool::range::{Fault, evaluate};
 
 use crate::error::{Error, Exit};
-use crate::input::{Hints, Input, Model};
+use crate::model::{Hints, Input, Model};
 use crate::outcome::make;
 use crate::shown::is_unsafe;
 use crate::{buffers_csv, graph_json, onnx, units};

@@ -4,30 +4,114 @@ import ast
 import doctest
 import inspect
 import pathlib
+import re
+import subprocess
+import sys
 
+import pages
 import pytest
 
 import usm
 import usm.errors
 import usm.memory
 import usm.nrt
-from conftest import require
+from conftest import lacking, require
 from usm import _usm
 
 ROOT = pathlib.Path(__file__).parents[1]
 STUB = pathlib.Path(usm.__file__).with_name("_usm.pyi")
 
 
-@pytest.mark.parametrize("page", ["usm-python/README.md", "docs/python/guide.md", "docs/python/kernels.md"])
-def test_the_examples_of_a_page(page):
+SITE = sorted(page for page in (ROOT.parent / "docs/python").rglob("*.md") if page.name != "tutorial.md")
+# Names of the site that the reference documents otherwise.
+MODULES = {"memory", "nrt"}
+
+
+def named(page):
+    return str(page.relative_to(ROOT.parent))
+
+
+def run_page(page):
+    folder = pathlib.Path(__file__).parent
+    ended = subprocess.run([sys.executable, folder / "pages.py", page], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("page", SITE, ids=named)
+def test_the_blocks_of_a_page(page):
     require("numba", "an example compiles")
+    run_page(page)
+
+
+def needing():
+    """The pages with blocks that need more than the package: each with its needs."""
+    return sorted({(page, block.needs) for page in SITE for block in pages.blocks(page) if block.needs})
+
+
+@pytest.mark.parametrize(("page", "needs"), needing(), ids=lambda it: named(it) if isinstance(it, pathlib.Path) else "+".join(it))
+def test_what_the_blocks_of_a_page_need_is_here(page, needs):
+    """Where it is, the test above runs them."""
+    absent = pages.missing(needs)
+    if set(absent) & {"dpctl", "dpnp", "pyarrow", "sycl", "opencl"}:
+        lacking("+".join(absent), f"blocks of {named(page)} do not run")
+    if absent:
+        pytest.skip(f"no {', '.join(absent)}: blocks of {named(page)} do not run")
+
+
+def test_a_block_that_is_wrong_is_seen(tmp_path):
+    page = tmp_path / "page.md"
+    for text in (">>> 1 + 1\n3\n", "assert False\n", "1 +\n"):
+        page.write_text(f"```python\n{text}```\n")
+        with pytest.raises(AssertionError):
+            run_page(page)
+    page.write_text("```python\n>>> x = 1\n\n```\n\n```python\nassert x == 1\n```\n\n<!-- needs: no_such -->\n```python\nraise\n```\n")
+    run_page(page)
+
+
+def test_links_of_the_site_lead_somewhere():
+    links = 0
+    for page in SITE:
+        text = re.sub(r"```.*?```|`[^`]+`", "", page.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", text, re.MULTILINE):
+            target = "".join(target).replace("https://github.com/usm-rs/usm/blob/main/", f"{ROOT.parent}/")
+            if target.startswith("http"):
+                continue
+            path, _, anchor = target.partition("#")
+            goal = (page.parent / path).resolve() if path else page
+            if goal.name == "tutorial.md":
+                goal = goal.with_suffix(".ipynb")
+            assert goal.exists(), f"{named(page)}: {target}"
+            assert not anchor or anchor in anchors(goal), f"{named(page)}: {target}"
+            links += 1
+    assert links > 60
+
+
+def anchors(page):
+    """The names of a page's headings in addresses."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_reference_documents_every_name_with_an_example():
+    documented, shown = {}, {}
+    for page in (page for page in SITE if page.parent.name == "reference"):
+        text = page.read_text()
+        for name in re.findall(r"^\.\. auto(?:function|class):: (\w+)(?:\(\))?$", text, re.MULTILINE):
+            assert name not in documented, f"{name}: on {documented[name]} and {page.name}"
+            documented[name] = page.name
+        code = "".join(block.text for block in pages.blocks(page) if block.language == "python")
+        shown[page.name] = code + "".join(re.findall(r"`usm\.\w+`", text))
+    errors, types = set(usm.errors.__all__), {name for name in usm.__all__ if isinstance(getattr(usm, name), usm.DType)}
+    assert set(documented) >= set(usm.__all__) - errors - types - MODULES
+    # What a function gives is shown by the function.
+    given = {"Array", "Context", "Event", "Kernel", "KernelFunction", "KernelLaunch", "Plan"}
+    assert [name for name, page in documented.items() if name not in given and f"usm.{name}" not in shown[page]] == []
+
+
+@pytest.mark.parametrize("page", ["usm-python/README.md", "README.md"])
+def test_the_examples_of_a_front_page(page):
+    require("numpy", "the examples share memory with NumPy")
     result = doctest.testfile(str(ROOT.parent / page), module_relative=False)
-    assert result.attempted > 7 and result.failed == 0
-
-
-def test_the_example_of_the_front_page():
-    require("numpy", "the example shares memory with NumPy")
-    result = doctest.testfile(str(ROOT.parent / "README.md"), module_relative=False)
     assert result.attempted >= 5 and result.failed == 0
 
 

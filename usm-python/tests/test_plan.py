@@ -77,8 +77,73 @@ def test_the_best_order_has_a_proof():
     for options in [{"queue": "out-of-order"}, {"keep_order": True}]:
         with pytest.raises(usm.RequestError, match="reorder: "):
             usm.plan(graph, reorder=True, **options)
-    with pytest.raises(usm.RequestError, match="reorder: a table"):
+    with pytest.raises(usm.RequestError, match="^reorder: buffers have no operators"):
         usm.plan([(0, 1, 2)], reorder=True)
+
+
+# Two branches from one tensor, which an out-of-order queue may run at once.
+BRANCHES = {
+    "tensors": [{"id": id, "size": size} for id, size in enumerate([64, 4096, 64, 4096, 64, 64])],
+    "ops": [
+        {"name": "source", "outputs": [0]},
+        {"name": "left", "inputs": [0], "outputs": [1]},
+        {"name": "shrink left", "inputs": [1], "outputs": [2]},
+        {"name": "right", "inputs": [0], "outputs": [3]},
+        {"name": "shrink right", "inputs": [3], "outputs": [4]},
+        {"name": "join", "inputs": [2, 4], "outputs": [5]},
+    ],
+    "outputs": [5],
+}
+
+
+def test_tensors_beyond_the_device_are_listed():
+    plan = usm.plan(BRANCHES, max_alloc=2048)
+    assert plan.spilled == [1, 3]
+    memories = plan.to_dict()["memories"]
+    assert [memory["buffers"] for memory in memories] == [4, 2] and memories[0]["peak"] <= 2048
+    assert usm.plan(BRANCHES, device_memory=1 << 20).spilled == []
+    with pytest.raises(usm.RequestError, match="two memories"):
+        plan.arena("host")
+
+
+def test_ordering_edges_lower_the_peak_of_a_queue_without_order():
+    free = usm.plan(BRANCHES, queue="out-of-order")
+    plan = usm.plan(BRANCHES, queue="out-of-order", ordering_edges=2, curve=True, keep_critical_path=False)
+    assert (free.ordering_edges, free.peak > plan.peak) == ([], True)
+    assert 1 <= len(plan.ordering_edges) <= 2 and plan.ordering_edges[0][0] in plan.order
+    assert [point["edges"] for point in plan.to_dict()["curve"]][0] == 0
+
+
+def test_strategies_and_proofs_are_as_the_command_writes_them(tmp_path):
+    plan = usm.plan(BRANCHES, compare=True, proof=True)
+    report = plan.to_dict()
+    assert {row["strategy"] for row in report["strategies"]} >= {"greedy-by-size", "search"}
+    assert report["proof"]["bound"] == plan.lower_bound and plan.proof.splitlines()
+    assert usm.plan(BRANCHES).proof is None
+    (tmp_path / "graph.json").write_text(json.dumps(BRANCHES))
+    (tmp_path / "proof").write_text(plan.proof)
+    command = [sys.executable, "-m", "usm", "plan", str(tmp_path / "graph.json"), "--check", str(tmp_path / "proof")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ordering_edges": 1}, "ordering_edges: an in-order queue"),
+        ({"curve": True}, "curve: it needs ordering edges"),
+        ({"keep_critical_path": True}, "keep_critical_path: it needs"),
+        ({"proof": True, "max_alloc": 9}, "max_alloc: a proof is about one memory"),
+        ({"threads": 0}, "threads: 0 is not a number from 1 to 1024"),
+        ({"alignment": 3}, "alignment: 3 is not a power of two"),
+        ({"dims": {"n": range(1, 3)}, "device_memory": 9}, "device_memory: it is for one value"),
+        ({"dims": {"n": "1..3"}, "capacity": 9}, "capacity: it is for one value"),
+        ({"values": {"n": 1}}, "values: only an ONNX model"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused_by_name(options, words):
+    with pytest.raises(usm.RequestError) as refused:
+        usm.plan(BRANCHES, **options)
+    assert words in str(refused.value) and "--" not in str(refused.value), refused.value
 
 
 def test_every_form_of_a_table_is_the_same_plan():
@@ -124,7 +189,7 @@ def test_the_order_of_the_queue_matters():
         usm.plan(CHAIN, queue="sideways")
     with pytest.raises(TypeError, match="queue"):
         usm.plan(CHAIN, queue=3)
-    with pytest.raises(usm.RequestError, match="queue.*table"):
+    with pytest.raises(usm.RequestError, match="^queue: buffers have lifetimes"):
         usm.plan([(0, 1, 1)], queue="out-of-order")
 
 

@@ -12,7 +12,7 @@ use crate::{Failure, environment, folder, nrt};
 /// The oldest C library that the wheel runs on, as pip's tags name it: glibc 2.17, of 2012.
 const PLATFORM: &str = "manylinux_2_17";
 
-/// Maximum size of a wheel in bytes. docs/python/guide.md has the parts.
+/// Maximum size of a wheel in bytes. docs/python/install.md has the parts.
 const LIMIT: u64 = 6_000_000;
 
 /// A platform for which a wheel is built.

@@ -4,13 +4,12 @@ use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use usm_plan::outcome::MOST_THREADS;
-use usm_plan::ranged::Wanted;
-use usm_plan::units;
+use usm_plan::ranged::Values;
+use usm_plan::request::{EveryValue, MOST_THREADS, Recompute};
+use usm_plan::{Request, units};
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
-use crate::input::Hints;
 use crate::output::file_to_write;
 
 #[derive(Clone, Debug, Args)]
@@ -40,7 +39,7 @@ pub(crate) struct Arguments {
     /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] one plan is made for
     /// all the values; both ends are values, STEP is 1 by default.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
-    pub(super) dims: Vec<(String, Wanted)>,
+    pub(super) dims: Vec<(String, Values)>,
     /// Value of an ONNX model's input of one number; it selects the branch of an If.
     #[arg(long = "value", value_name = "INPUT=VALUE", value_parser = value)]
     pub(super) values: Vec<(String, String)>,
@@ -213,10 +212,9 @@ pub(super) fn first_given(options: impl IntoIterator<Item = (&'static str, bool)
 }
 
 impl Arguments {
-    /// The options that write or compare one plan, and whether they were given.
-    pub(super) fn of_one_plan(&self) -> [(&'static str, bool); 9] {
+    /// The options that write one plan, and whether they were given.
+    pub(super) fn of_one_plan(&self) -> [(&'static str, bool); 8] {
         [
-            ("--compare", self.compare),
             ("--compare-with", self.compare_with.is_some()),
             ("--output", self.output.is_some()),
             ("--svg", self.svg.is_some()),
@@ -237,41 +235,44 @@ impl Arguments {
     /// The arguments of the plan beside this one: those that shape a plan, and no files of its own.
     pub(super) fn beside(&self) -> Option<Self> {
         let input = self.compare_with.clone()?;
-        Some(Self { input, curve: false, compare: false, proof: None, ..self.clone() })
+        Some(Self { input, compare_with: None, curve: false, compare: false, proof: None, ..self.clone() })
     }
 
     /// Whether the plan is for several values.
     pub(super) fn many_values(&self) -> bool {
-        self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Wanted::Every(_)))
+        self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Values::Every(_)))
     }
 
-    /// The hints for the reader of a model.
-    pub(super) fn hints(&self) -> Hints<'_> {
-        Hints {
+    /// What the options ask for. The limit of the time is half of the user's while another plan
+    /// follows.
+    pub(super) fn request(&self) -> Request {
+        let recompute = Recompute { budget: self.budget, bytes_per_cost: self.bytes_per_cost };
+        let plans = 1 + u32::from(self.compare_with.is_some());
+        Request {
+            queue: self.queue.into(),
+            strategy: self.strategy.into(),
+            capacity: self.capacity,
+            time_limit: self.time_limit.map(|limit| limit / plans),
+            threads: self.threads,
             alignment: self.alignment,
-            dims: self.dims(),
+            dims: self.dims.clone(),
+            every_value: match self.range_plan {
+                Some(_) => EveryValue::Always,
+                None => EveryValue::OfRanges,
+            },
             values: self.values.clone(),
+            reorder: self.reorder,
             keep_order: self.keep_order,
-            order_sets: Some(self.order_sets()),
-            no_views: self.no_views,
-            out_of_order: matches!(self.queue, QueueArgument::OutOfOrder),
-            ..crate::hints()
+            views: !self.no_views,
+            device_memory: self.device_memory,
+            max_alloc: self.max_alloc,
+            ordering_edges: self.ordering_edges,
+            keep_critical_path: self.keep_critical_path,
+            curve: self.curve,
+            compare: self.compare,
+            proof: self.proof.is_some() || self.check.is_some(),
+            recompute: self.curve_recompute.then_some(recompute),
         }
-    }
-
-    /// Sets of operators that a search for the order may visit: the usual number for a proof, whose
-    /// check finds the order again.
-    pub(super) fn order_sets(&self) -> u64 {
-        usm_plan::clock::order_sets(self.time_limit.filter(|_| self.proof.is_none()))
-    }
-
-    /// The dimensions with one value.
-    fn dims(&self) -> Vec<(String, u64)> {
-        let one = |(name, values): &(String, Wanted)| match values {
-            Wanted::One(value) => Some((name.clone(), *value)),
-            Wanted::Every(_) => None,
-        };
-        self.dims.iter().filter_map(one).collect()
     }
 }
 
@@ -281,7 +282,7 @@ fn value(text: &str) -> Result<(String, String), String> {
 }
 
 /// Reads `NAME=VALUE`. The name may contain `=`, because exporters write expressions.
-fn dimension(text: &str) -> Result<(String, Wanted), String> {
+fn dimension(text: &str) -> Result<(String, Values), String> {
     let (name, values) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
     Ok((name.to_owned(), values.parse()?))
 }

@@ -8,7 +8,7 @@ use usm_core::QueueOrder;
 use usm_plan::Report;
 use usm_pool::arena::ArenaError;
 use usm_pool::execute::{Checked, Moved, Network, Pool};
-use usm_pool::{Graph, Plan, Problem, Queue, TensorKind};
+use usm_pool::{Graph, Plan, Problem, TensorKind};
 
 use super::Arguments;
 use crate::backends;
@@ -64,15 +64,11 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         let error = format!("{needed} bytes needed, the device has {available}");
         return Err(Error::unable(error).in_field("--run"));
     }
-    let order = match plan.queue {
-        Queue::OutOfOrder => QueueOrder::OutOfOrder,
-        _ => QueueOrder::InOrder,
-    };
     let failed = |error: ArenaError| Error::unable(error).in_field("--run");
-    let queue = context.queue(order).map_err(Error::unable)?;
+    let queue = context.queue(plan.queue).map_err(Error::unable)?;
     let network = Network::new(graph, problem, plan, &queue).map_err(failed)?;
     let stream = |number: u32| -> Result<(Pool, Checked), ArenaError> {
-        let queue = network_queue(&context, order)?;
+        let queue = network_queue(&context, plan.queue)?;
         let mut stream = network.stream(&queue, number)?;
         Ok((stream.pool(), stream.run()?))
     };

@@ -1,22 +1,18 @@
 //! `usm plan --curve-recompute`: peak against the time of operators that run again and of copies.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde::Serialize;
-use usm_plan::clock::{Clock, Stopped};
-use usm_plan::request::{PointFacts, Refusal, Request, text};
+use usm_plan::clock::Stopped;
+use usm_plan::request::{PointFacts, text};
 use usm_pool::planner::recompute::Curve;
-use usm_pool::{Options, Strategy, svg};
+use usm_pool::svg;
 
-use super::arguments::{Arguments, first_given};
+use super::arguments::Arguments;
 use super::execute::{self, RunReport};
-use super::{make, read};
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input;
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt;
 use crate::output;
-use crate::progress::Progress;
 use crate::shown::Shown;
 
 /// The JSON document.
@@ -43,31 +39,15 @@ struct PointReport<'a> {
     run: Option<&'a RunReport>,
 }
 
-/// Runs the command.
-pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<Exit> {
-    refuse(arguments)?;
-    let input = read(arguments)?;
-    let interrupt = Interrupt::watch();
-    let outcome = make(input, arguments, start)?;
-    outcome.check()?;
-    let request = Request { budget: arguments.budget, bytes_per_cost: arguments.bytes_per_cost };
-    let job = request.check(&outcome).map_err(|Refusal { field, reason }| match field {
-        "input" => Error::bad(reason).in_file(input::called(&arguments.input)),
-        field => Error::bad(reason).in_field(option(field)),
-    })?;
-    let clock = Clock::new(start, arguments.time_limit, Strategy::Auto).or_when(&interrupt::is_pressed);
-    let stop = || clock.must_stop();
-    let mut options = Options::default();
-    options.strategy = arguments.strategy.into();
-    options.threads = arguments.threads;
-    options.stop = Some(&stop);
-    let curve = {
-        let _sign_of_life = Progress::start("searching for operators to run again");
-        job.run(&options, &stop, &option)?
-    };
-    drop(interrupt);
+/// Writes the files, runs the points and prints the report.
+pub(super) fn report(
+    curve: &Curve,
+    stopped: Option<Stopped>,
+    arguments: &Arguments,
+    json: bool,
+) -> Result<Exit> {
     let facts: Vec<PointFacts> = curve.points.iter().map(PointFacts::from).collect();
-    let files = write(&curve, arguments)?;
+    let files = write(curve, arguments)?;
     let mut runs = Vec::new();
     if arguments.run {
         for point in &curve.points {
@@ -85,12 +65,12 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         });
         output::json(&Report {
             bound: curve.bound,
-            stopped: clock.stopped().map(Stopped::name),
+            stopped: stopped.map(Stopped::name),
             points: points.collect(),
         })?;
     } else {
-        output::text(&describe(&curve, &facts))?;
-        if let Some(stopped) = clock.stopped() {
+        output::text(&describe(curve, &facts))?;
+        if let Some(stopped) = stopped {
             output::line(format_args!(
                 "  {:<12} by {}: another run may find a better curve",
                 "stopped",
@@ -110,31 +90,6 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         true => Exit::Unable,
         false => Exit::Done,
     })
-}
-
-/// The option for a field of the request.
-fn option(field: &'static str) -> String {
-    format!("--{}", field.replace('_', "-"))
-}
-
-/// Refuses options that have no meaning for a curve.
-fn refuse(arguments: &Arguments) -> Result<()> {
-    let given = [
-        ("--capacity", arguments.capacity.is_some()),
-        ("--device-memory", arguments.device_memory.is_some()),
-        ("--max-alloc", arguments.max_alloc.is_some()),
-        ("--proof", arguments.proof.is_some()),
-        ("--check", arguments.check.is_some()),
-        ("--curve", arguments.curve),
-    ];
-    let one = arguments.of_one_plan().into_iter().filter(|&(name, _)| name != "--svg");
-    match first_given(given.into_iter().chain(one)) {
-        Some(option) => {
-            Err(Error::bad("it is for one plan; each point of a curve is a graph of its own")
-                .in_field(option))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Writes a graph.json for each point, and the picture. Answers the paths of the graphs.

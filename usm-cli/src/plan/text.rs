@@ -16,7 +16,7 @@ pub(super) fn describe_beside(outcome: &Outcome, other: &Outcome, title: &str) -
 
 /// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
-    let Outcome { graph, plan, seconds, stopped, reordered, every_order, curve, compared, proven, .. } =
+    let Outcome { graph, plan, seconds, stopped, reordered, every_order, curve, compared, proof, .. } =
         outcome;
     let mut text = String::new();
     let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
@@ -71,7 +71,7 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         row("order", format!("none is below {}", output::bytes(bound.bytes)));
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
-    if let Some(proven) = proven {
+    if let Some((_, proven)) = proof {
         row("proof", replayed(*proven));
     }
     if let Some(stopped) = stopped {

@@ -180,6 +180,17 @@ pub enum QueueOrder {
     OutOfOrder,
 }
 
+impl QueueOrder {
+    /// The name on command lines and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InOrder => "in-order",
+            Self::OutOfOrder => "out-of-order",
+        }
+    }
+}
+
 /// The operation that events of a queue without times do not support.
 #[doc(hidden)]
 pub const NOT_TIMED: &str = "timing of events in a queue that is not timed";

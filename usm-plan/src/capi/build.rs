@@ -8,10 +8,11 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 use super::error::guarded;
 use super::export::export;
 use super::memory::{check_array, copied, free, into_c};
-use super::record::{Options, Wanted};
-use super::{GRAPH, Kind, UsmPlan, null, planned};
+use super::record::Options;
+use super::{GRAPH, Kind, Made, UsmPlan, null, planned};
 use crate::error::{Error, Result};
-use crate::input::{GRAPH_ALIGNMENT, Input};
+use crate::model::GRAPH_ALIGNMENT;
+use crate::request::Source;
 
 /// A graph whose tensors and operators are still being told.
 #[derive(Debug, Default)]
@@ -188,23 +189,50 @@ export! {
             // SAFETY: the contract demands room for one plan.
             unsafe { plan.write(core::ptr::null_mut()) };
             // SAFETY: the contract demands null or a struct of the size in its first word.
-            let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
-            let whole = whole.built(wanted.alignment)?;
-            let made = planned(Input::Graph(whole.into()), &wanted, Path::new(GRAPH))?;
+            let request = unsafe { Options::read(options) }?.request()?;
+            let whole = whole.built(request.alignment)?;
+            let kind = planned(request, Source::graph(GRAPH, whole))?;
             // SAFETY: room for one, by contract.
-            unsafe { plan.write(into_c(UsmPlan { kind: Kind::One(made) })) };
+            unsafe { plan.write(into_c(UsmPlan { kind })) };
             Ok(())
         })
     }
 
     /// Writes the order of the operators.
     fn usm_plan_order(plan: *const UsmPlan, operators: *mut u64, capacity: usize) -> usize {
-        // SAFETY: null or a live plan, by contract.
-        let Some(UsmPlan { kind: Kind::One(made) }) = (unsafe { plan.as_ref() }) else { return 0 };
-        if capacity >= made.order.len() && check_array(operators, made.order.len(), "operators").is_ok() {
-            // SAFETY: the contract demands room for `capacity`, which is enough.
-            unsafe { super::memory::write(&made.order, operators) };
-        }
-        made.order.len()
+        // SAFETY: the contract demands null or a live plan, and room for `capacity`.
+        unsafe { list(plan, |made| &made.order, operators, capacity) }
     }
+
+    /// Writes the ordering edges.
+    fn usm_plan_edges(plan: *const UsmPlan, operators: *mut u64, capacity: usize) -> usize {
+        // SAFETY: the contract demands null or a live plan, and room for `capacity`.
+        unsafe { list(plan, |made| &made.edges, operators, capacity) }
+    }
+
+    /// Writes the tensors in host memory.
+    fn usm_plan_spilled(plan: *const UsmPlan, offsets: *mut u64, capacity: usize) -> usize {
+        // SAFETY: the contract demands null or a live plan, and room for `capacity`.
+        unsafe { list(plan, |made| &made.spilled, offsets, capacity) }
+    }
+}
+
+/// Writes a list of a plan if there is room for it. Returns its length.
+///
+/// # Safety
+/// `plan` is null or a live plan, and `to` is null or has room for `capacity` numbers.
+unsafe fn list(
+    plan: *const UsmPlan,
+    of: impl FnOnce(&Made) -> &Vec<u64>,
+    to: *mut u64,
+    capacity: usize,
+) -> usize {
+    // SAFETY: the caller's contract.
+    let Some(UsmPlan { kind: Kind::One(made) }) = (unsafe { plan.as_ref() }) else { return 0 };
+    let list = of(made);
+    if capacity >= list.len() && check_array(to, list.len(), "list").is_ok() {
+        // SAFETY: the caller's contract; `capacity` is enough.
+        unsafe { super::memory::write(list, to) };
+    }
+    list.len()
 }

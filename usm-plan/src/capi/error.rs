@@ -6,6 +6,7 @@ use core::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 
 thread_local! {
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
@@ -18,7 +19,10 @@ pub(super) fn guarded(work: impl FnOnce() -> Result<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(defect(panic.as_ref())));
     let (status, text) = match outcome {
         Ok(()) => (0, String::new()),
-        Err(error) => (c_int::from(error.exit().code()), error.to_string().replace('\0', " ")),
+        Err(error) => {
+            let error = error.spelled(Field::member);
+            (c_int::from(error.exit().code()), error.to_string().replace('\0', " "))
+        }
     };
     // A thread that is just ending has no place for the text.
     let _ = TEXT.try_with(|kept| kept.replace(text));

@@ -7,21 +7,20 @@ mod memory;
 mod record;
 
 use core::ffi::{c_char, c_int};
-use std::path::Path;
+use std::time::Instant;
 
-use usm_pool::placement::Limits;
-use usm_pool::{Buffer, Plan, Problem, Queue};
+use usm_pool::{Buffer, Memory, Plan, Problem};
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::graph_json::RangePlan;
-use crate::outcome::{Outcome, make};
-use crate::{Hints, Input, graph_json};
+use crate::outcome::Outcome;
+use crate::request::{Answer, Request, Source};
 
 pub use build::*;
 use error::guarded;
 use export::export;
 use memory::{bytes, check_array, copied, into_c, write};
-use record::Wanted;
 pub use record::{Options, Report};
 
 /// The graph's name in messages.
@@ -68,25 +67,32 @@ impl Kind {
                     true => Report::at(plan, values, at.peak)?,
                     false => Report::default(),
                 };
-                Ok(Made { offsets, order: Vec::new(), report })
+                Ok(Made { offsets, report, ..Made::default() })
             }
         }
     }
 }
 
 /// Offsets and their quality.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Made {
     offsets: Vec<u64>,
     /// Operators by their number in the caller's graph, in the order of the plan.
     order: Vec<u64>,
+    /// Pairs of operators, the earlier one first.
+    edges: Vec<u64>,
+    /// Numbers of the offsets that lie in host memory.
+    spilled: Vec<u64>,
     report: Report,
 }
 
 impl Made {
     fn of(plan: &Plan) -> Self {
         let offsets = plan.rows.iter().map(|row| row.offset).collect();
-        Self { offsets, order: Vec::new(), report: Report::of(plan) }
+        let edges = plan.ordering_edges.iter().flat_map(|&(one, next)| [one as u64, next as u64]).collect();
+        let spilled = (0..).zip(&plan.rows).filter(|(_, row)| row.memory == Memory::Host);
+        let spilled = spilled.map(|(number, _)| number).collect();
+        Self { offsets, order: Vec::new(), edges, spilled, report: Report::of(plan) }
     }
 }
 
@@ -104,15 +110,12 @@ export! {
     ) -> c_int {
         guarded(|| {
             // SAFETY: the contract demands null or a struct of the size in its first word.
-            let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
+            let request = unsafe { Options::read(options) }?.request()?;
             // SAFETY: the contract demands null or a struct of the size in its first word.
             let room = unsafe { Report::known_words(report) }?;
-            let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
-            if wanted.plan.queue == Queue::OutOfOrder {
-                return no("queue", "buffers have lifetimes, which only an in-order queue keeps; give a graph");
-            }
-            if wanted.reorder {
-                return no("reorder", "buffers have no operators; give a graph");
+            if request.device_memory.is_some() || request.max_alloc.is_some() {
+                let reason = "buffers have no plan that tells which are in host memory; give a graph";
+                return Err(Error::bad(reason).in_option(Field::DeviceMemory));
             }
             check_array(offsets, count, "offsets")?;
             // SAFETY: the contract demands null or `count` numbers.
@@ -122,14 +125,16 @@ export! {
             // SAFETY: as above.
             let size = unsafe { copied(size, count, "size") }?;
             let alignment = if alignment.is_null() {
-                vec![wanted.alignment.unwrap_or(1); count]
+                vec![request.alignment.unwrap_or(1); count]
             } else {
                 // SAFETY: as above.
                 unsafe { copied(alignment, count, "alignment") }?
             };
             let buffer = |i| Buffer::new(i as u64, lower[i], upper[i], size[i]).aligned(alignment[i]);
             let problem = Problem::from_buffers((0..count).map(buffer).collect()).map_err(Error::bad)?;
-            let made = planned(Input::Buffers(problem), &wanted, Path::new("buffers"))?;
+            let Kind::One(made) = planned(request, Source::table("buffers", problem))? else {
+                return Err(Error::bad("buffers have no dimensions"));
+            };
             // SAFETY: the contract demands room for `count`; `check_array` checked the pointer.
             unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
@@ -150,21 +155,10 @@ export! {
             // SAFETY: the contract demands room for one plan.
             unsafe { plan.write(core::ptr::null_mut()) };
             // SAFETY: the contract demands null or a struct of the size in its first word.
-            let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
+            let request = unsafe { Options::read(options) }?.request()?;
             // SAFETY: the contract demands null or this many bytes, unchanged meanwhile.
             let json = unsafe { bytes(json.cast(), length, "json") }?;
-            let named = |error: Error| error.in_file(Path::new(GRAPH));
-            let kind = match graph_json::ranges(json).map_err(named)? {
-                Some(planned) => {
-                    let every = plan_every_value(json, planned, &wanted).map_err(named)?;
-                    Kind::Every(Box::new(every))
-                }
-                None => {
-                    let hints = Hints { alignment: wanted.alignment, ..Hints::default() };
-                    let model = graph_json::parse(json, &hints).map_err(named)?;
-                    Kind::One(planned(Input::Graph(model), &wanted, Path::new(GRAPH))?)
-                }
-            };
+            let kind = planned(request, Source::text(GRAPH, json.to_vec()))?;
             // SAFETY: room for one, by contract.
             unsafe { plan.write(into_c(UsmPlan { kind })) };
             Ok(())
@@ -225,33 +219,14 @@ fn null(name: &str) -> Error {
     Error::bad("null").in_field(name)
 }
 
-/// One plan for every value: the file's own, or the result of a search.
-fn plan_every_value(json: &[u8], planned: bool, wanted: &Wanted) -> Result<RangePlan> {
-    let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
-    if wanted.plan.capacity.is_some() {
-        return no("capacity", "it is for one value of each dimension; the plan is one for all");
-    }
-    if wanted.reorder {
-        return no("reorder", "the order of a plan for every value is that of the graph");
-    }
-    if planned {
-        return RangePlan::parse(json, wanted.plan.queue, wanted.alignment);
-    }
-    let clock = wanted.plan.clock(wanted.start);
-    let stop = || clock.must_stop();
-    RangePlan::search(json, &wanted.plan.options(&clock, &stop), wanted.alignment)
-}
-
 /// A checked plan within the capacity.
-fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
-    let clock = wanted.plan.clock(wanted.start);
-    let stop = || clock.must_stop();
-    let options = wanted.plan.options(&clock, &stop);
-    clock.reserve(&input, &|_, _| ());
-    let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
-    outcome.check()?;
+fn planned(request: Request, source: Source) -> Result<Kind> {
+    let outcome = match request.check(source)?.run_plain(&Instant::now())? {
+        Answer::Every(plan) => return Ok(Kind::Every(plan)),
+        Answer::One(outcome) | Answer::Recompute(outcome, ..) => outcome,
+    };
     let order_optimal = u64::from(outcome.is_best_order());
-    let Outcome { plan, graph, every_order, reordered, .. } = outcome;
+    let Outcome { plan, graph, every_order, reordered, .. } = *outcome;
     let order = match (reordered, graph) {
         (Some(found), _) => found.order.into_iter().map(|op| op as u64).collect(),
         (None, graph) => (0..graph.map_or(0, |graph| graph.ops().len()) as u64).collect(),
@@ -265,5 +240,5 @@ fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
     let mut made = Made { order, ..Made::of(&plan) };
     made.report.order_optimal = order_optimal;
     made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
-    Ok(made)
+    Ok(Kind::One(made))
 }

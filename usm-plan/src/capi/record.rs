@@ -2,14 +2,13 @@
 //! caller's struct in bytes, because older callers have fewer words and newer ones more.
 
 use core::time::Duration;
-use std::time::Instant;
 
 use usm_pool::{Plan, Queue, Strategy};
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::graph_json::RangePlan;
-use crate::outcome;
-use crate::units;
+use crate::request::{EveryValue, Request};
 
 use super::memory::check_array;
 
@@ -35,6 +34,16 @@ pub struct Options {
     pub time_limit: u64,
     /// 0 or 1.
     pub reorder: u64,
+    /// 0: one.
+    pub threads: u64,
+    /// Bytes; 0: no limit.
+    pub device_memory: u64,
+    /// Bytes; 0: no limit.
+    pub max_alloc: u64,
+    /// 0: none.
+    pub ordering_edges: u64,
+    /// 0 or 1.
+    pub keep_critical_path: u64,
 }
 
 /// The quality of a plan, in the header's layout.
@@ -58,15 +67,6 @@ pub struct Report {
     pub order_bound: u64,
 }
 
-/// The decoded options.
-pub(super) struct Wanted {
-    /// The time of the caller's call.
-    pub(super) start: Instant,
-    pub(super) plan: outcome::Wanted,
-    pub(super) alignment: Option<u64>,
-    pub(super) reorder: bool,
-}
-
 impl Options {
     /// Reads the caller's options. Fields that an older caller lacks are 0.
     ///
@@ -79,38 +79,75 @@ impl Options {
         let mut words = [0; size_of::<Self>() / 8];
         // SAFETY: the caller's contract.
         unsafe { read(from.cast(), &mut words, "options") }?;
-        let [size, queue, strategy, capacity, alignment, time_limit, reorder] = words;
-        Ok(Self { size, queue, strategy, capacity, alignment, time_limit, reorder })
+        let [
+            size,
+            queue,
+            strategy,
+            capacity,
+            alignment,
+            time_limit,
+            reorder,
+            threads,
+            device_memory,
+            rest @ ..,
+        ] = words;
+        let [max_alloc, ordering_edges, keep_critical_path] = rest;
+        Ok(Self {
+            size,
+            queue,
+            strategy,
+            capacity,
+            alignment,
+            time_limit,
+            reorder,
+            threads,
+            device_memory,
+            max_alloc,
+            ordering_edges,
+            keep_critical_path,
+        })
     }
-}
 
-impl Wanted {
-    pub(super) fn of(options: Options) -> Result<Self> {
-        let bad =
-            |field: &str, reason: String| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
-        let Options { queue, strategy, capacity, alignment, time_limit, reorder, .. } = options;
-        let queue = match queue {
-            0 => Queue::InOrder,
-            1 => Queue::OutOfOrder,
-            other => return bad("queue", format!("{other} is neither 0 nor 1")),
+    /// The request that the words mean.
+    pub(super) fn request(self) -> Result<Request> {
+        let bad = |field: Field, reason: String| Error::bad(reason).in_option(field);
+        let some = |number: u64| (number != 0).then_some(number);
+        let flag = |field: Field, word: u64| match word {
+            0 | 1 => Ok(word == 1),
+            other => Err(bad(field, format!("{other} is neither 0 nor 1"))),
+        };
+        let number = |field: Field, word: u64| {
+            usize::try_from(word).map_err(|_| bad(field, format!("{word} exceeds {}", usize::MAX)))
+        };
+        let queue = match flag(Field::Queue, self.queue)? {
+            false => Queue::InOrder,
+            true => Queue::OutOfOrder,
         };
         let all = Strategy::ALL;
-        let Some(&strategy) = usize::try_from(strategy).ok().and_then(|at| all.get(at)) else {
-            return bad("strategy", format!("{strategy} exceeds {}", all.len() - 1));
+        let strategy = all
+            .get(number(Field::Strategy, self.strategy)?)
+            .copied()
+            .ok_or_else(|| bad(Field::Strategy, format!("{} exceeds {}", self.strategy, all.len() - 1)))?;
+        let request = Request {
+            queue,
+            strategy,
+            capacity: some(self.capacity),
+            time_limit: some(self.time_limit).map(Duration::from_millis),
+            threads: number(Field::Threads, self.threads.max(1))?,
+            alignment: some(self.alignment),
+            every_value: EveryValue::OfDimensions,
+            reorder: flag(Field::Reorder, self.reorder)?,
+            device_memory: some(self.device_memory),
+            max_alloc: some(self.max_alloc),
+            ordering_edges: match number(Field::OrderingEdges, self.ordering_edges)? {
+                0 => None,
+                edges => Some(edges),
+            },
+            keep_critical_path: flag(Field::KeepCriticalPath, self.keep_critical_path)?,
+            ..Request::default()
         };
-        let some = |number: u64| (number != 0).then_some(number);
-        if let Some(Err(reason)) = some(alignment).map(units::alignment) {
-            return bad("alignment", reason);
-        }
-        if reorder > 1 {
-            return bad("reorder", format!("{reorder} is neither 0 nor 1"));
-        }
-        if reorder == 1 && queue == Queue::OutOfOrder {
-            return bad("reorder", "an out-of-order queue has no order to change".to_owned());
-        }
-        let time_limit = some(time_limit).map(Duration::from_millis);
-        let plan = outcome::Wanted { queue, strategy, capacity: some(capacity), time_limit, threads: 1 };
-        Ok(Self { start: Instant::now(), plan, alignment: some(alignment), reorder: reorder == 1 })
+        request.check_fields()?;
+        Ok(request)
     }
 }
 

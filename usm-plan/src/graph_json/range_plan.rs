@@ -7,10 +7,10 @@ use usm_pool::range::{At, Dimension};
 use usm_pool::{Options, Queue};
 
 use super::File;
-use super::range_search::found;
-use crate::error::{Error, Result, read_file};
-use crate::input::{Hints, Input, Model};
+use super::range_search::{Probe, are_all_values, search};
+use crate::error::{Error, Result};
 use crate::json::Documents;
+use crate::model::{Hints, Input, Model};
 use crate::onnx;
 use crate::outcome::{Outcome, make};
 use crate::ranged::{self, NamedDimension, Tables};
@@ -39,6 +39,7 @@ pub struct RangePlan {
     ids: Vec<u64>,
     queue: Queue,
     alignment: Option<u64>,
+    probes: Vec<Probe>,
 }
 
 impl RangePlan {
@@ -47,10 +48,10 @@ impl RangePlan {
     /// # Errors
     /// Every reason to refuse a graph.json; also a file without dimensions or without plans.
     pub fn parse(text: &[u8], queue: Queue, alignment: Option<u64>) -> Result<Self> {
-        Self::of(Documents::new(text).only("")?, queue, alignment)
+        Self::of(Documents::new(text).only("")?, queue, alignment, Vec::new())
     }
 
-    fn of(file: File, queue: Queue, alignment: Option<u64>) -> Result<Self> {
+    fn of(file: File, queue: Queue, alignment: Option<u64>, probes: Vec<Probe>) -> Result<Self> {
         let dims = file.dimensions()?;
         if dims.is_empty() {
             return Err(Error::bad("the graph has no dimension").in_field("dims"));
@@ -64,7 +65,7 @@ impl RangePlan {
         let graph = file.graph(&dims, &values, &hints)?;
         let tables = file.planned(dims.clone(), values)?.tables_for(&graph, queue)?;
         let ids = tables.ids().to_vec();
-        Ok(Self { file, dims, tables, ids, queue, alignment })
+        Ok(Self { file, dims, tables, ids, queue, alignment, probes })
     }
 
     /// Plans a graph.json with dimensions but without plans, for every value.
@@ -73,32 +74,11 @@ impl RangePlan {
     /// Every reason to refuse a graph.json.
     pub fn search(text: &[u8], options: &Options<'_>, alignment: Option<u64>) -> Result<Self> {
         let hints = Hints { alignment, ..Hints::default() };
-        let (file, ..) = found(Documents::new(text).only("")?, &hints, &[], options)?;
-        Self::of(file, options.queue, alignment)
+        Self::searched(Documents::new(text).only("")?, &hints, &[], options)
     }
 
-    /// Reads a path: a model or a graph.json that is then planned for all values, or a graph.json
-    /// with such plans.
-    ///
-    /// # Errors
-    /// Every reason to refuse the file.
-    pub fn read(
-        path: &Path,
-        hints: &Hints<'_>,
-        ranges: &[(String, Dimension)],
-        options: &Options<'_>,
-    ) -> Result<Self> {
-        let bytes = read_file(path)?;
-        let model = path.to_string_lossy().to_ascii_lowercase().ends_with(".onnx");
-        let plan = if model {
-            Self::of_model(&bytes, hints, ranges, options)
-        } else {
-            Self::of_graph(&bytes, hints, ranges, options)
-        };
-        plan.map_err(|error| error.in_file(path))
-    }
-
-    /// As [`Self::read`], from the bytes of an ONNX file.
+    /// Plans the bytes of an ONNX model for every value. `ranges` narrows dimensions by name; a
+    /// dimension with a value in the hints has only that value.
     ///
     /// # Errors
     /// Every reason to refuse the file.
@@ -109,27 +89,59 @@ impl RangePlan {
         options: &Options<'_>,
     ) -> Result<Self> {
         let text = onnx::with_dims(bytes, hints, ranges)?;
-        Self::search(text.as_bytes(), options, hints.alignment)
+        let hints = Hints { dims: Vec::new(), ..hints.clone() };
+        Self::of_graph(text.as_bytes(), &hints, &[], options, false)
     }
 
-    /// As [`Self::read`], from the text of a graph.json. Existing plans are used unchanged.
+    /// Plans the text of a graph.json for every value. With `take_plans` and nothing to narrow,
+    /// existing plans are used unchanged.
     ///
     /// # Errors
     /// Every reason to refuse the file.
-    pub fn of_graph(
+    pub(crate) fn of_graph(
         text: &[u8],
         hints: &Hints<'_>,
         ranges: &[(String, Dimension)],
         options: &Options<'_>,
+        take_plans: bool,
     ) -> Result<Self> {
         let mut json = Documents::new(text);
         let file: File = json.only("")?;
         hints.report_remark(json.unused());
-        if !file.plans.is_empty() && ranges.is_empty() && hints.dims.is_empty() {
-            return Self::of(file, options.queue, hints.alignment);
+        if take_plans && !file.plans.is_empty() && ranges.is_empty() && hints.dims.is_empty() {
+            return Self::of(file, options.queue, hints.alignment, Vec::new());
         }
-        let (file, ..) = found(file, hints, ranges, options)?;
-        Self::of(file, options.queue, hints.alignment)
+        Self::searched(file, hints, ranges, options)
+    }
+
+    fn searched(
+        file: File,
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+    ) -> Result<Self> {
+        let (file, probes) = search(file, hints, ranges, options)?;
+        Self::of(file, options.queue, hints.alignment, probes)
+    }
+
+    /// Number of plans: for some values another one is the best.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.file.plans.len()
+    }
+
+    /// The values that were planned one by one, with the results: the plans are proven for them.
+    /// Empty for plans that a file has.
+    #[must_use]
+    pub fn probes(&self) -> &[Probe] {
+        &self.probes
+    }
+
+    /// Whether the plans are proven for every value. Otherwise each use for another value than
+    /// those of the probes proves them for that value, and may refuse them.
+    #[must_use]
+    pub fn is_proven_for_every_value(&self) -> bool {
+        are_all_values(&self.dims, &self.probes) || self.tables.fits_by_order()
     }
 
     /// The file, with the plans.

@@ -2,39 +2,20 @@
 //! all values are kept.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use serde::Serialize;
 use usm_pool::alias::InPlace;
 use usm_pool::range::{Dimension, below};
-use usm_pool::{ConflictGraph, Options, Problem, Queue, plan};
+use usm_pool::{ConflictGraph, Options, Problem, plan};
 
 use super::{File, JsonPlan, JsonTensor};
-use crate::error::{Error, Result, read_file};
-use crate::input::Hints;
-use crate::json::Documents;
-use crate::onnx;
+use crate::error::{Error, Result};
+use crate::field::Field;
+use crate::model::Hints;
 use crate::ranged::{NamedDimension, PLANS, Planned};
 
 /// Maximum number of value combinations that are planned one by one.
 const PROBES: usize = 64;
-
-/// Plans for every value, and their results for some values.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// The graph with these plans, as a file for [`read`](crate::read).
-    pub text: String,
-    /// Number of plans.
-    pub plans: usize,
-    /// The dimensions.
-    pub dims: Vec<NamedDimension>,
-    /// The values that were planned, with the results. The plans are proven for them.
-    pub probes: Vec<Probe>,
-    /// Whether the plans are proven for every value. Otherwise each use for another value than
-    /// those of the probes proves them for that value, and may refuse them.
-    pub proven_for_every_value: bool,
-}
 
 /// One value for every dimension.
 #[derive(Clone, Debug, Serialize)]
@@ -48,60 +29,17 @@ pub struct Probe {
     pub lower_bound: u64,
 }
 
-/// Searches plans for a graph.json with dimensions, or for an ONNX model. `ranges` narrows
-/// dimensions by name; a dimension with a value in the hints has only that value.
+/// Searches plans for every value of a file's dimensions. `ranges` narrows dimensions by name; a
+/// dimension with a value in the hints has only that value.
 ///
 /// # Errors
 /// Ranges outside the file's, sizes without a value, and every refusal of a plan for one value.
-pub fn search(
-    path: &Path,
-    hints: &Hints<'_>,
-    ranges: &[(String, Dimension)],
-    options: &Options<'_>,
-) -> Result<Found> {
-    let text = read_file(path)?;
-    let name = path.to_string_lossy().to_ascii_lowercase();
-    let found = if name.ends_with(".onnx") {
-        search_model(&text, hints, ranges, options)
-    } else {
-        search_text(&text, hints, ranges, options)
-    };
-    found.map_err(|error| error.in_file(path))
-}
-
-/// As [`search`], from the bytes of an ONNX file.
-pub(crate) fn search_model(
-    bytes: &[u8],
-    hints: &Hints<'_>,
-    ranges: &[(String, Dimension)],
-    options: &Options<'_>,
-) -> Result<Found> {
-    let text = onnx::with_dims(bytes, hints, ranges)?;
-    search_text(text.as_bytes(), &Hints { dims: Vec::new(), ..hints.clone() }, &[], options)
-}
-
-/// As [`search`], from the text of a file.
-pub(crate) fn search_text(
-    text: &[u8],
-    hints: &Hints<'_>,
-    ranges: &[(String, Dimension)],
-    options: &Options<'_>,
-) -> Result<Found> {
-    let mut json = Documents::new(text);
-    let file: File = json.only("")?;
-    hints.report_remark(json.unused());
-    let (file, dims, probes) = found(file, hints, ranges, options)?;
-    let proven_for_every_value =
-        are_all_values(&dims, &probes) || holds_by_order(&file, &dims, hints, options.queue)?;
-    Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes, proven_for_every_value })
-}
-
-pub(super) fn found(
+pub(super) fn search(
     mut file: File,
     hints: &Hints<'_>,
     ranges: &[(String, Dimension)],
     options: &Options<'_>,
-) -> Result<(File, Vec<NamedDimension>, Vec<Probe>)> {
+) -> Result<(File, Vec<Probe>)> {
     if !file.plans.is_empty() {
         return Err(Error::bad("the file has plans for every value already").in_field("plans"));
     }
@@ -127,21 +65,14 @@ pub(super) fn found(
         }
         found => found,
     }?;
-    Ok((file, dims, probes))
+    Ok((file, probes))
 }
 
 /// Whether the dimensions have no other values than those of the probes, which all differ.
-fn are_all_values(dims: &[NamedDimension], probes: &[Probe]) -> bool {
+pub(super) fn are_all_values(dims: &[NamedDimension], probes: &[Probe]) -> bool {
     let count = |dim: &NamedDimension| (dim.values.high - dim.values.low) / dim.values.step;
     let all = dims.iter().try_fold(1, |all: u64, dim| all.checked_mul(count(dim).checked_add(1)?));
     all.is_some_and(|all| all <= probes.len() as u64)
-}
-
-/// Whether the proof for the least values holds for all.
-fn holds_by_order(file: &File, dims: &[NamedDimension], hints: &Hints<'_>, queue: Queue) -> Result<bool> {
-    let values: Vec<u64> = dims.iter().map(|dim| dim.values.low).collect();
-    let graph = file.graph(dims, &values, hints)?;
-    Ok(file.planned(dims.to_vec(), values)?.tables_for(&graph, queue)?.fits_by_order())
 }
 
 /// Adds plans to the file. Returns their results on the probes.
@@ -210,7 +141,7 @@ fn plans(
 
 /// Narrows dimensions to the user's ranges, which must lie in the file's values.
 fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result<()> {
-    let refuse = |reason: String| Err(Error::bad(reason).in_field("--dim"));
+    let refuse = |reason: String| Err(Error::bad(reason).in_option(Field::Dims));
     let mut said = HashSet::new();
     for (name, wanted) in ranges {
         let Some(dim) = dims.iter_mut().find(|dim| dim.name == *name || dim.of.as_ref() == Some(name)) else {

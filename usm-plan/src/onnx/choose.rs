@@ -10,7 +10,7 @@ use usm_pool::planner::reorder::{Effort, Reordered, heaviest_cut, reorder_within
 
 use super::allow::Join;
 use crate::error::{Error, Result};
-use crate::input::{Hints, Model};
+use crate::model::{Hints, Model};
 
 /// Maximum number of concatenations that are tried one by one. If there are more, either all are in
 /// place or none.

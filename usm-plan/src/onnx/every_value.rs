@@ -14,8 +14,9 @@ use super::infer::Constancy;
 use super::multiple::is_multiple;
 use super::{Reading, Shape, decode};
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::graph_json;
-use crate::input::{GRAPH_ALIGNMENT, Hints};
+use crate::model::{GRAPH_ALIGNMENT, Hints};
 use crate::ranged::{Amount, NamedDimension, check};
 
 /// Maximum number of values of a dimension that are read at first.
@@ -44,7 +45,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
         let shown =
             || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
         Reading::of(model.clone(), &hints, Constancy::OfFile)
-            .map_err(|error| error.in_field(format_args!("--dim {}", shown())))
+            .map_err(|error| error.in_option_of(Field::Dims, shown()))
     };
     let mut readings: Vec<Reading> = Vec::new();
     let mut graph = None;
@@ -57,7 +58,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
             let (ours, theirs) = (&base.described.nodes, &reading.described.nodes);
             if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(same) {
                 let reason = format!("other operators run for {base_values:?} than for {values:?}");
-                return Err(Error::bad(reason).in_field("--dim"));
+                return Err(Error::bad(reason).in_option(Field::Dims));
             }
             readings.push(reading);
         }
@@ -72,7 +73,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
         }
         if round == ROUNDS {
             let reason = "no expressions were found that surely hold for the values between those read";
-            return Err(Error::bad(reason).in_field("--dim"));
+            return Err(Error::bad(reason).in_option(Field::Dims));
         }
         for (dim, value) in doubts {
             let mut point = base_values.clone();
@@ -82,7 +83,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
             }
         }
     }
-    let Some(graph) = graph else { return Err(Error::bad("no dimension").in_field("--dim")) };
+    let Some(graph) = graph else { return Err(Error::bad("no dimension").in_option(Field::Dims)) };
     let points = Points { dims: &dims, values };
     let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
     let all = All { points: &points, readings: &readings };
@@ -106,7 +107,7 @@ fn to_identifiers(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>>
             name.insert(0, '_');
         }
         if dims.iter().any(|dim| dim.of.as_deref().unwrap_or(&dim.name) == of) {
-            return Err(Error::bad(format!("{of} is given twice")).in_field("--dim"));
+            return Err(Error::bad(format!("{of} is given twice")).in_option(Field::Dims));
         }
         while dims.iter().any(|dim| dim.name == name) {
             name.push('_');

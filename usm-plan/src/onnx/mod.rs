@@ -21,7 +21,8 @@ use prost::Message as _;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use crate::error::{Error, Result, read_file};
-use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
+use crate::field::Field;
+use crate::model::{GRAPH_ALIGNMENT, Hints, Model};
 use allow::{Allowed, Facts, Join};
 use control::Control;
 pub use every_value::with_dims;
@@ -149,7 +150,7 @@ impl Reading {
 /// Gives inputs the user's values, so that inference knows the shapes that depend on them.
 fn set(graph: &mut GraphProto, values: &[(String, String)]) -> Result<()> {
     for (name, text) in values {
-        let refuse = |reason: String| Err(Error::bad(reason).in_field("--value"));
+        let refuse = |reason: String| Err(Error::bad(reason).in_option(Field::Values));
         let Some(input) = graph.input.iter().find(|input| input.name == *name) else {
             return refuse(format!("the model has no input {name:?}"));
         };

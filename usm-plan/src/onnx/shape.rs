@@ -7,6 +7,7 @@ use super::proto::{
     Dim, Dimension, GraphProto, TensorShapeProto, TensorType, Type, TypeProto, ValueInfoProto,
 };
 use crate::error::{Error, Result};
+use crate::field::Field;
 
 /// Element type and extents of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,9 +95,11 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
     let mut given = BTreeMap::new();
     for (name, value) in values {
         let extent = i64::try_from(*value)
-            .map_err(|_| Error::bad(format!("{value} is above {}", i64::MAX)).in_field("--dim"))?;
+            .map_err(|_| Error::bad(format!("{value} is above {}", i64::MAX)).in_option(Field::Dims))?;
         if let Some(before) = given.insert(name.as_str(), extent).filter(|before| *before != extent) {
-            return Err(Error::bad(format!("{name} is given as {before} and as {extent}")).in_field("--dim"));
+            return Err(
+                Error::bad(format!("{name} is given as {before} and as {extent}")).in_option(Field::Dims)
+            );
         }
     }
     let mut used = std::collections::BTreeSet::new();
@@ -143,7 +146,9 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
         return Err(Error::bad(reason).in_field("symbolic dimensions of the inputs"));
     }
     if let Some(stranger) = given.keys().find(|name| !used.contains(*name)) {
-        return Err(Error::bad(format!("the model has no symbolic dimension `{stranger}`")).in_field("--dim"));
+        return Err(
+            Error::bad(format!("the model has no symbolic dimension `{stranger}`")).in_option(Field::Dims)
+        );
     }
     Ok(())
 }

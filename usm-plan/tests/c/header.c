@@ -4,7 +4,7 @@
 
 #define ASSERT(name, condition) typedef char assert_##name[(condition) ? 1 : -1]
 
-ASSERT(options, sizeof(usm_plan_options) == 7 * 8);
+ASSERT(options, sizeof(usm_plan_options) == 12 * 8);
 ASSERT(reorder, offsetof(usm_plan_options, reorder) == 6 * 8);
 ASSERT(report, sizeof(usm_plan_report) == 7 * 8);
 ASSERT(optimal, offsetof(usm_plan_report, optimal) == 4 * 8);

@@ -62,7 +62,7 @@ static int arrays(void) {
 static int records(void) {
     uint64_t offsets[3];
     usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
-    usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+    usm_plan_options options = {.size = sizeof options};
 #define PLAN(count) usm_plan_buffers(LOWER, UPPER, SIZE, NULL, count, &options, offsets, &report)
     options.size = 0;
     CHECK(PLAN(3) == 2 && says("options.size: 0"));
@@ -110,11 +110,11 @@ static int records(void) {
     CHECK(PLAN(3) == USM_PLAN_DONE);
 
     /* A program of a newer header: fine, as long as it wants nothing that this library does not know. */
-    struct { usm_plan_options known; uint64_t newer[2]; } longer = {{sizeof longer, 0, 0, 0, 0, 0, 0}, {0, 0}};
+    struct { usm_plan_options known; uint64_t newer[2]; } longer = {{.size = sizeof longer}, {0, 0}};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, &longer.known, offsets, &report) == USM_PLAN_DONE);
     longer.newer[1] = 1;
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, &longer.known, offsets, &report) == 2);
-    CHECK(says("options: byte 64 is part of a field which this library does not know, so it must be 0"));
+    CHECK(says("options: byte 104 is part of a field which this library does not know, so it must be 0"));
     struct { usm_plan_report known; uint64_t newer; } wider = {{sizeof wider, 0, 0, 0, 0, 0, 0}, 0};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == USM_PLAN_DONE);
     CHECK(wider.known.peak == 50 && wider.newer == 0 && wider.known.size == sizeof wider);
@@ -162,7 +162,7 @@ static int graphs(void) {
     usm_plan_free(NULL);
     CHECK(usm_plan_count(NULL) == 0);
 
-    usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+    usm_plan_options options = {.size = sizeof options};
     options.alignment = 1;
     options.queue = USM_PLAN_OUT_OF_ORDER;
     CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == USM_PLAN_DONE);
@@ -175,6 +175,24 @@ static int graphs(void) {
     usm_plan_free(plan);
     options.capacity = 149;
     CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == USM_PLAN_NOT_FOUND && plan == NULL);
+    options.capacity = options.reorder = 0;
+    options.threads = 1025;
+    CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == 2 && says("options.threads: 1025"));
+    options.threads = 2;
+    options.keep_critical_path = 1;
+    CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == 2 && says("options.keep_critical_path"));
+    options.keep_critical_path = 0;
+    options.ordering_edges = 4;
+    CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == 2 && says("options.ordering_edges"));
+    options.ordering_edges = 0;
+    CHECK(usm_plan_spilled(NULL, offsets, 2) == 0 && usm_plan_edges(NULL, offsets, 2) == 0);
+    CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == USM_PLAN_DONE);
+    CHECK(usm_plan_spilled(plan, offsets, 2) == 0 && usm_plan_edges(plan, offsets, 2) == 0);
+    usm_plan_free(plan);
+    options.max_alloc = 120;
+    CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, &options, &plan) == USM_PLAN_DONE);
+    CHECK(usm_plan_spilled(plan, offsets, 0) == 1 && usm_plan_spilled(plan, offsets, 2) == 1 && offsets[0] < 2);
+    usm_plan_free(plan);
     return 0;
 }
 
@@ -205,7 +223,7 @@ static int numbers(void) {
     usm_plan_numbers *graph = NULL;
     usm_plan *plan = NULL;
     usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
-    usm_plan_options options = {sizeof options, 0, 0, 0, 1, 0, 0};
+    usm_plan_options options = {.size = sizeof options, .alignment = 1};
     uint64_t offsets[6], order[4] = {9, 9, 9, 9};
     CHECK(usm_plan_graph_begin(NULL) == 2 && says("graph: null"));
     CHECK(usm_plan_graph_tensor(NULL, 1, 0, 0) == 2 && says("graph: null"));

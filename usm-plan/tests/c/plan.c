@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
     size_t given = 0;
     if (argc < 3 || argc > 11) return 2;
     for (int at = 3; at < argc; at++) values[given++] = strtoull(argv[at], NULL, 10);
-    usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+    usm_plan_options options = {.size = sizeof options};
     options.strategy = strtoull(argv[1], NULL, 10);
     size_t length;
     char *text = contents(argv[2], &length);

@@ -19,27 +19,7 @@ use crate::alias::{Block, Blocks};
 use crate::graph::Graph;
 use crate::{ConflictGraph, Error};
 
-/// The order in which a queue runs its operators.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Queue {
-    /// One operator after the other, in processing order.
-    #[default]
-    InOrder,
-    /// Any order that the data dependencies allow, also concurrently.
-    OutOfOrder,
-}
-
-impl Queue {
-    /// The name used on the command line and in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InOrder => "in-order",
-            Self::OutOfOrder => "out-of-order",
-        }
-    }
-}
+pub use usm_core::QueueOrder as Queue;
 
 /// All conflicts between the blocks of a graph on a queue.
 ///

@@ -1,13 +1,11 @@
 //! The inputs of plans in Python: a file, the bytes of a model, a graph, or a table of buffers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use usm_plan::graph_json::RangePlan;
-use usm_plan::usm_pool::range::Dimension;
-use usm_plan::usm_pool::{Buffer, Options, Problem};
-use usm_plan::{Error, Hints, Input, graph_json, onnx};
+use usm_plan::Source;
+use usm_plan::usm_pool::{Buffer, Problem};
 
 use crate::array::Array;
 use crate::storage::snapshot::named;
@@ -59,45 +57,12 @@ impl Given {
         Ok(Self::Table(rows(input, alignment)?))
     }
 
-    /// The plan for every value of the dimensions; `None` where one value is wanted.
-    ///
-    /// The caller wants every value by giving ranges, or by giving no value for a graph that has
-    /// plans for every value.
-    pub(crate) fn every_value(
-        &self,
-        hints: &Hints<'_>,
-        ranges: &[(String, Dimension)],
-        options: &Options<'_>,
-        file: &Path,
-    ) -> Result<Option<RangePlan>, Error> {
-        let wanted = !ranges.is_empty();
-        let unsaid = |text: &[u8]| {
-            let planned = hints.dims.is_empty() && matches!(graph_json::ranges(text), Ok(Some(true)));
-            (wanted || planned).then(|| RangePlan::of_graph(text, hints, ranges, options)).transpose()
-        };
-        let named = |error: Error| error.in_file(file);
+    pub(crate) fn into_source(self) -> Source {
         match self {
-            Self::Table(_) => Ok(None),
-            Self::Graph(text) => unsaid(text.as_bytes()).map_err(named),
-            Self::Model(bytes) => {
-                let plan = wanted.then(|| RangePlan::of_model(bytes, hints, ranges, options));
-                plan.transpose().map_err(named)
-            }
-            Self::File(path) if wanted => RangePlan::read(path, hints, ranges, options).map(Some),
-            Self::File(path) if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json")) => {
-                unsaid(&usm_plan::error::read_file(path)?).map_err(named)
-            }
-            Self::File(_) => Ok(None),
-        }
-    }
-
-    pub(crate) fn read(self, hints: &Hints<'_>) -> Result<Input, Error> {
-        let named = |error: Error| error.in_file(Path::new("input"));
-        match self {
-            Self::File(path) => usm_plan::read(&path, hints),
-            Self::Model(bytes) => onnx::parse(&bytes, hints).map(Input::Graph).map_err(named),
-            Self::Graph(text) => graph_json::parse(text.as_bytes(), hints).map(Input::Graph).map_err(named),
-            Self::Table(problem) => Ok(Input::Buffers(problem)),
+            Self::File(path) => Source::file(path),
+            Self::Model(bytes) => Source::model("input", bytes),
+            Self::Graph(text) => Source::text("input", text.into_bytes()),
+            Self::Table(problem) => Source::table("input", problem),
         }
     }
 }

@@ -5,34 +5,27 @@ pub(crate) mod input;
 pub(crate) mod pictures;
 pub(crate) mod progress;
 pub(crate) mod recompute;
+pub(crate) mod watch;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, ThreadId};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
-use usm_plan::clock::Clock;
 use usm_plan::graph_json::RangePlan;
-use usm_plan::outcome;
-use usm_plan::ranged::{NamedDimension, Wanted};
+use usm_plan::ranged::{NamedDimension, Values};
+use usm_plan::request::EveryValue;
 use usm_plan::shown::Shown;
-use usm_plan::units;
-use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
-use usm_plan::{Error, Hints, Outcome, Report};
+use usm_plan::{Answer, Error, Field, Outcome, Report, Request};
 
 use crate::device::queue::PyQueue;
 use crate::plan::input::Given;
-use crate::plan::progress::Line;
+use crate::plan::watch::Watch;
 use crate::text::argument;
 use crate::text::error::Class;
-
-/// The interval at which a search checks for Ctrl-C.
-const SIGNALS: Duration = Duration::from_millis(50);
 
 /// The offset of every tensor in an arena, in bytes, with a proof of its quality.
 #[pyclass(frozen, weakref, module = "usm", name = "Plan")]
@@ -48,18 +41,22 @@ pub(crate) struct PyPlan {
 /// Plans where each tensor or buffer lies in one arena, and checks the plan.
 ///
 /// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
-/// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
-/// in seconds, and `threads` is the number of threads that search. With `reorder`, the operators of
-/// a graph run in the order with the lowest peak that is found; those of an ONNX model do unless
-/// `keep_order`. Raises `usm.RequestError` for an
-/// input or option that is not valid, and `TypeError` for an input of another form.
+/// a path, or the bytes of an ONNX model. Sizes, offsets, `capacity`, `device_memory` and
+/// `max_alloc` are in bytes, `time_limit` in seconds, and `threads` is the number of threads that
+/// search. With `reorder`, the operators of a graph run in the order with the lowest peak that is
+/// found; those of an ONNX model do unless `keep_order`. Tensors beyond `device_memory`, or in an
+/// arena beyond `max_alloc`, go to host memory: `Plan.spilled`. On an out-of-order queue up to
+/// `ordering_edges` edges are added, which `Plan.ordering_edges` lists. `curve`, `compare` and
+/// `proof` add their parts to `Plan.to_dict()`. Raises `usm.RequestError` for an input or option
+/// that is not valid, and `TypeError` for an input of another form.
 ///
 /// >>> plan = usm.plan([(0, 2, 1024), (1, 3, 2048), (2, 4, 1024)])
 /// >>> plan.offsets.tolist(), plan.peak, plan.optimal
 /// ([2048, 0, 2048], 3072, True)
 #[pyfunction]
-#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1, reorder=false))]
+#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1, reorder=false, device_memory=None, max_alloc=None, ordering_edges=None, keep_critical_path=false, curve=false, compare=false, proof=false))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+#[allow(clippy::fn_params_excessive_bools, reason = "keywords of Python")]
 pub(crate) fn plan(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
@@ -74,184 +71,110 @@ pub(crate) fn plan(
     views: bool,
     #[pyo3(from_py_with = argument::threads)] threads: usize,
     reorder: bool,
+    #[pyo3(from_py_with = argument::device_memory)] device_memory: Option<u64>,
+    #[pyo3(from_py_with = argument::max_alloc)] max_alloc: Option<u64>,
+    #[pyo3(from_py_with = argument::ordering_edges)] ordering_edges: Option<usize>,
+    keep_critical_path: bool,
+    curve: bool,
+    compare: bool,
+    proof: bool,
 ) -> PyResult<PyPlan> {
     let start = Instant::now();
-    let queue = queue_of(queue)?;
     let strategy = Strategy::from_name(strategy).ok_or_else(|| {
         let names: Vec<&str> = Strategy::ALL.into_iter().map(Strategy::name).collect();
         Class::Request.error(format!("strategy: {strategy:?} is none of {}", names.join(", ")))
     })?;
-    if let Some(Err(reason)) = alignment.map(units::alignment) {
-        return Err(Class::Request.error(format!("alignment: {reason}")));
-    }
-    let said = time_limit.map(Duration::try_from_secs_f64).transpose();
-    let said = said.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
-    let most = outcome::MOST_THREADS;
-    if !(1..=most).contains(&threads) {
-        return Err(Class::Request.error(format!("threads: {threads} is not from 1 to {most}")));
-    }
-    let given = Given::of(input, alignment)?;
-    if queue == Queue::OutOfOrder && matches!(given, Given::Table(_)) {
-        let reason = "queue: a table has lifetimes, which only an in-order queue keeps; give a graph";
-        return Err(Class::Request.error(reason));
-    }
-    let (dims, ranges) = wanted_dims(dims)?;
-    if matches!(given, Given::Table(_)) && !(dims.is_empty() && ranges.is_empty()) {
-        return Err(Class::Request.error("dims: a table has no dimensions"));
-    }
-    if capacity.is_some() && !ranges.is_empty() {
-        return Err(Class::Request.error("capacity: it is for one value of each dimension"));
-    }
-    let mut inputs = Vec::new();
-    for (name, value) in argument::by_name("values", values, "a dict of numbers by the name of an input")? {
-        let text = value.str()?;
-        let text = argument::text(&format!("values: {}", Shown(&name)), &text, "a number")?.to_owned();
-        inputs.push((name, text));
-    }
-    if reorder {
-        let refuse = |reason: &str| Err(Class::Request.error(format!("reorder: {reason}")));
-        if matches!(given, Given::Table(_)) {
-            return refuse("a table has no operators; give a graph");
-        }
-        if queue == Queue::OutOfOrder {
-            return refuse("an out-of-order queue has no order to change");
-        }
-        if keep_order {
-            return refuse("keep_order says the contrary");
-        }
-        if !ranges.is_empty() {
-            return refuse("the order of a plan for every value is that of the graph");
-        }
-    }
-    if !inputs.is_empty() && matches!(given, Given::Table(_) | Given::Graph(_)) {
-        return Err(Class::Request.error("values: only an ONNX model has inputs of a value"));
-    }
-    let wanted = outcome::Wanted { queue, strategy, capacity, time_limit: said, threads };
-    let title = given.title();
-    let watch = Watch {
-        clock: wanted.clock(start),
-        thread: thread::current().id(),
-        asked: Mutex::new((Instant::now(), None)),
+    let time_limit = time_limit.map(Duration::try_from_secs_f64).transpose();
+    let time_limit = time_limit.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
+    let request = Request {
+        queue: queue_of(queue)?,
+        strategy,
+        capacity,
+        time_limit,
+        threads,
+        alignment,
+        dims: dimensions(dims)?,
+        every_value: EveryValue::OfPlans,
+        values: numbers(values)?,
+        reorder,
+        keep_order,
+        views,
+        device_memory,
+        max_alloc,
+        ordering_edges,
+        keep_critical_path,
+        curve,
+        compare,
+        proof,
+        recompute: None,
     };
-    let line = Line::new(py);
-    let (outcome, remarks) = py.detach(|| {
-        let remarks = Mutex::new(Vec::new());
-        let remark = |remark: &str| lock(&remarks).push(remark.to_owned());
-        let hints = Hints {
-            alignment,
-            dims,
-            values: inputs,
-            keep_order,
-            order_sets: Some(usm_plan::clock::order_sets(said)),
-            no_views: !views,
-            out_of_order: queue == Queue::OutOfOrder,
-            remark: Some(&remark),
-        };
-        let stop = || {
-            line.tick();
-            watch.must_stop()
-        };
-        let better = |found| line.note(found);
-        let mut options = wanted.options(&watch.clock, &stop);
-        if line.is_shown() {
-            options.progress = Some(&better);
-        }
-        let file = match &given {
-            Given::File(path) => path.clone(),
-            _ => PathBuf::from("input"),
-        };
-        if let Some(every) = given.every_value(&hints, &ranges, &options, &file).transpose() {
-            let made = every.and_then(|every| {
-                let greatest: Vec<u64> = every.dims().iter().map(|dim| dim.values.greatest()).collect();
-                Ok((every.outcome(&greatest, &options, &file)?, Some(Arc::new(every))))
-            });
-            return (made, remarks.into_inner().unwrap_or_default());
-        }
-        let made = given.read(&hints).and_then(|input| {
-            watch.clock.reserve(&input, &|_, _| ());
-            let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), reorder, &file)?;
-            outcome.stopped = watch.clock.stopped();
-            outcome.check()?;
-            Ok((outcome, None))
-        });
-        (made, remarks.into_inner().unwrap_or_default())
-    });
-    line.end(py);
-    if let Some(raised) = lock(&watch.asked).1.take() {
-        return Err(raised);
-    }
-    for remark in remarks {
-        // Without control characters, of which zero is one.
-        let text = std::ffi::CString::new(Shown(remark).to_string()).unwrap_or_default();
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
-    }
-    let (outcome, every) = outcome.map_err(refused)?;
+    let given = Given::of(input, alignment)?;
+    let title = given.title();
+    let job = request
+        .check(given.into_source())
+        .map_err(|refusal| refused(Error::from(refusal).in_field("input")))?;
+    let watch = Watch::new(py, start);
+    let answer = py.detach(|| job.run(&watch).and_then(|answer| with_greatest(answer, &title)));
+    watch.end(py)?;
+    let (outcome, every) = answer.map_err(refused)?;
     Ok(PyPlan { outcome, every, title })
 }
 
-/// The dimensions of one value, and those of many. A value is a number, a `range`, or the command's
-/// text.
-#[allow(clippy::type_complexity, reason = "two lists")]
-fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>, Vec<(String, Dimension)>)> {
-    let (mut ones, mut ranges) = (Vec::new(), Vec::new());
+/// The plan of an answer; that for the greatest values, and all, of a plan for every value.
+fn with_greatest(answer: Answer, title: &str) -> Result<(Outcome, Option<Arc<RangePlan>>), Error> {
+    match answer {
+        Answer::One(outcome) | Answer::Recompute(outcome, ..) => Ok((*outcome, None)),
+        Answer::Every(every) => {
+            let greatest: Vec<u64> = every.dims().iter().map(|dim| dim.values.greatest()).collect();
+            let outcome = every.outcome(&greatest, &Options::default(), Path::new(title))?;
+            Ok((outcome, Some(Arc::from(every))))
+        }
+    }
+}
+
+/// Values of a model's inputs by name, as text.
+fn numbers(values: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, String)>> {
+    let values = argument::by_name("values", values, "a dict of numbers by the name of an input")?;
+    let text = |(name, value): (String, Bound<'_, PyAny>)| {
+        let place = format!("values: {}", Shown(&name));
+        let text = value.str()?;
+        let text = argument::text(&place, &text, "a number")?.to_owned();
+        Ok((name, text))
+    };
+    values.into_iter().map(text).collect()
+}
+
+/// The values of dimensions by name. A value is a number, a `range`, or the command's text.
+fn dimensions(dims: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, Values)>> {
+    let mut dimensions = Vec::new();
     let fits = "a number that is not negative, a range or a text such as \"64..2048:32\"";
     let every = format!("a dict with {fits} for each name");
     for (name, value) in argument::by_name("dims", dims, &every)? {
         let path = format!("dims: {}", Shown(&name));
         let refuse = |reason: String| Class::Request.error(format!("{path}: {reason}"));
         let misfit = |error| argument::number_error(&path, &value, error, fits);
-        let wanted = if value.is_instance_of::<PyString>() {
+        let values = if value.is_instance_of::<PyString>() {
             argument::text(&path, &value, fits)?.parse().map_err(refuse)?
         } else if let Ok(range) = value.cast::<PyRange>() {
             let ends = (range.start().map_err(misfit)?, range.stop().map_err(misfit)?);
             match (ends.0, ends.1, range.step().map_err(misfit)?) {
                 // The end of a Python range is not one of its values.
                 (low @ 0.., high, step @ 1..) if low < high => {
-                    Wanted::Every(Dimension { low: low as u64, high: high as u64 - 1, step: step as u64 })
+                    Values::Every(Dimension { low: low as u64, high: high as u64 - 1, step: step as u64 })
                 }
                 _ => return Err(refuse(format!("{value} has no value, or goes down"))),
             }
         } else {
-            Wanted::One(value.extract().map_err(misfit)?)
+            Values::One(value.extract().map_err(misfit)?)
         };
-        match wanted {
-            Wanted::One(value) => ones.push((name, value)),
-            Wanted::Every(values) => ranges.push((name, values)),
-        }
+        dimensions.push((name, values));
     }
-    Ok((ones, ranges))
+    Ok(dimensions)
 }
 
 /// An error of the caller's input.
 pub(crate) fn refused(error: Error) -> PyErr {
-    Class::Request.error(error.with_field_named("--dim", "dims").to_string())
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Ends a search at its time limit, or when Python has a signal.
-pub(crate) struct Watch {
-    pub(crate) clock: Clock<'static>,
-    /// The caller's thread. Only the main thread can check for signals.
-    pub(crate) thread: ThreadId,
-    /// The time of the last check, and the exception that it raised.
-    pub(crate) asked: Mutex<(Instant, Option<PyErr>)>,
-}
-
-impl Watch {
-    pub(crate) fn must_stop(&self) -> bool {
-        if self.clock.must_stop() {
-            return true;
-        }
-        let mut asked = lock(&self.asked);
-        if thread::current().id() == self.thread && asked.1.is_none() && asked.0.elapsed() >= SIGNALS {
-            asked.1 = Python::attach(|py| py.check_signals()).err();
-            asked.0 = Instant::now();
-        }
-        asked.1.is_some()
-    }
+    Class::Request.error(error.spelled(Field::keyword).to_string())
 }
 
 fn queue_of(queue: Option<&Bound<'_, PyAny>>) -> PyResult<Queue> {
@@ -337,6 +260,28 @@ impl PyPlan {
     #[getter]
     fn feasible(&self) -> bool {
         self.outcome.plan.feasible()
+    }
+
+    /// The ids of the tensors that lie in host memory, beyond `device_memory` or `max_alloc`.
+    #[getter]
+    fn spilled(&self) -> Vec<u64> {
+        self.outcome.plan.spilled.clone()
+    }
+
+    /// The operators (earlier, later) by name that the executor must order by events, in addition
+    /// to the dependencies of the data.
+    #[getter]
+    fn ordering_edges(&self) -> Vec<(&str, &str)> {
+        let Outcome { graph, plan, .. } = &self.outcome;
+        let name = |op: usize| graph.as_ref().map_or("", |graph| graph.ops()[op].name.as_str());
+        plan.ordering_edges.iter().map(|&(earlier, later)| (name(earlier), name(later))).collect()
+    }
+
+    /// The proof of a lower bound as text, which `usm plan --check` replays; None without
+    /// `usm.plan(.., proof=True)`.
+    #[getter]
+    fn proof(&self) -> Option<&str> {
+        self.outcome.proof.as_ref().map(|(text, _)| text.as_str())
     }
 
     /// The operators by name, in the order in which they must run; None for a table.

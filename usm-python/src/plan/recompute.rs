@@ -1,18 +1,18 @@
 //! `Plan.recompute_curve`: peak against the time of operators that run again and of copies.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_plan::clock::Clock;
-use usm_plan::request::{PointFacts, Refusal, Request, text};
+use usm_plan::request::{PointFacts, Recompute, text};
 use usm_plan::usm_pool::planner::recompute::Curve;
 use usm_plan::usm_pool::{Options, Strategy, svg};
+use usm_plan::{Error, Watch as _};
 
-use crate::plan::{PyPlan, Watch, lock, refused};
+use crate::plan::watch::Watch;
+use crate::plan::{PyPlan, refused};
 use crate::storage::snapshot::named;
 use crate::text::argument;
 use crate::text::error::Class;
@@ -52,26 +52,23 @@ impl PyPlan {
         #[pyo3(from_py_with = argument::time_limit)] time_limit: Option<f64>,
     ) -> PyResult<PyRecomputeCurve> {
         let start = Instant::now();
-        let said = time_limit.map(Duration::try_from_secs_f64).transpose();
-        let said = said.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
-        let request = Request { budget, bytes_per_cost };
-        let refuse = |Refusal { field, reason }| Class::Request.error(format!("{field}: {reason}"));
-        let job = request.check(self.outcome()).map_err(refuse)?;
-        let watch = Watch {
-            clock: Clock::new(start, said, Strategy::Auto),
-            thread: thread::current().id(),
-            asked: Mutex::new((Instant::now(), None)),
-        };
-        let made = py.detach(|| {
-            let stop = || watch.must_stop();
+        let limit = time_limit.map(Duration::try_from_secs_f64).transpose();
+        let limit = limit.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
+        let request = Recompute { budget, bytes_per_cost };
+        let job = request
+            .check(self.outcome())
+            .map_err(|refusal| refused(Error::from(refusal).in_field("input")))?;
+        let watch = Watch::new(py, start);
+        let curve = py.detach(|| {
+            let interrupted = || watch.is_interrupted();
+            let clock = Clock::new(start, limit, Strategy::Auto).or_when(&interrupted);
+            let stop = || clock.must_stop();
             let mut options = Options::default();
             options.stop = Some(&stop);
-            job.run(&options, &stop, &str::to_owned)
+            job.run(&options, &stop)
         });
-        if let Some(raised) = lock(&watch.asked).1.take() {
-            return Err(raised);
-        }
-        Ok(PyRecomputeCurve { curve: made.map_err(refused)?, title: self.title().to_owned() })
+        watch.end(py)?;
+        Ok(PyRecomputeCurve { curve: curve.map_err(refused)?, title: self.title().to_owned() })
     }
 }
 

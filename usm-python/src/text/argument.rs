@@ -143,6 +143,9 @@ macro_rules! numbers {
 numbers! {
     address = "address": usize, "an address";
     alignment = "alignment": usize, "a number of bytes, 0 or a power of two,";
+    device_memory = "device_memory": Option<u64>, "a number of bytes, not negative,";
+    max_alloc = "max_alloc": Option<u64>, "a number of bytes, not negative,";
+    ordering_edges = "ordering_edges": Option<usize>, "a number that is not negative or None";
     budget = "budget": Option<u64>, "a number of bytes, not negative,";
     bytes_per_cost = "bytes_per_cost": Option<f64>, "a number of bytes in one unit of cost";
     capacity = "capacity": Option<u64>, "a number of bytes, not negative,";

@@ -1,88 +1,69 @@
-//! What a caller may ask for beside a plan, checked once for the command and for Python.
-//!
-//! Each face names the fields as its options are called.
-
-use core::fmt;
+//! A curve of peak against the time of operators that run again and of copies, for a plan.
 
 use usm_pool::planner::recompute::{
     Curve, Effort, RecomputeError, Source, recompute_curve, recompute_within,
 };
 use usm_pool::{Graph, Options, Queue};
 
+use super::Refusal;
 use crate::Outcome;
 use crate::error::Error;
+use crate::field::Field;
 use crate::graph_json;
 
-/// A curve of peak against the time of operators that run again and of copies.
+/// The request for a curve of peak against time.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "a caller says all of it")]
-pub struct Request {
+pub struct Recompute {
     /// One graph within this many bytes, instead of the curve.
     pub budget: Option<u64>,
     /// Bytes that a copy to another memory, or back, moves in one unit of cost; none for no copies.
     pub bytes_per_cost: Option<f64>,
 }
 
-/// Why a request cannot be a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "two parts of a message")]
-pub struct Refusal {
-    /// The name of the field, as in [`Request`]; `input` for the graph.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-impl Refusal {
-    fn new(field: &'static str, reason: impl fmt::Display) -> Self {
-        Self { field, reason: reason.to_string() }
-    }
-}
-
-/// A request that was checked for a graph.
+/// A request that was checked for a plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'g> {
+pub struct RecomputeJob<'g> {
     graph: &'g Graph,
-    request: Request,
+    request: Recompute,
 }
 
-impl Request {
+impl Recompute {
     /// Checks the request for the graph of a plan.
     ///
     /// # Errors
     /// [`Refusal`]: a table, a queue without order, an operator without a cost beside others that
     /// have one, a rate that is not above 0.
-    pub fn check(self, outcome: &Outcome) -> Result<Job<'_>, Refusal> {
+    pub fn check(self, outcome: &Outcome) -> Result<RecomputeJob<'_>, Refusal> {
+        let of_input = |reason: String| Refusal::new(Field::Input, reason).of_input();
         let Some(graph) = &outcome.graph else {
-            return Err(Refusal::new("input", "buffers have no operators; give a graph"));
+            return Err(of_input("buffers have no operators; give a graph".to_owned()));
         };
         if outcome.plan.queue != Queue::InOrder {
             let reason = "operators run again in one order; an out-of-order queue has none";
-            return Err(Refusal::new("queue", reason));
+            return Err(Refusal::new(Field::Queue, reason));
         }
         if let Some(place) = &outcome.missing_cost {
-            let reason = format!("{place} is absent, but other operators have a cost");
-            return Err(Refusal::new("input", reason));
+            return Err(of_input(format!("{place} is absent, but other operators have a cost")));
         }
-        if let Some(rate) = self.bytes_per_cost.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
-            return Err(Refusal::new("bytes_per_cost", format!("{rate} is not a number above 0")));
+        self.check_rate()?;
+        Ok(RecomputeJob { graph, request: self })
+    }
+
+    pub(super) fn check_rate(self) -> Result<(), Refusal> {
+        match self.bytes_per_cost.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
+            Some(rate) => Err(Refusal::new(Field::BytesPerCost, format!("{rate} is not a number above 0"))),
+            None => Ok(()),
         }
-        Ok(Job { graph, request: self })
     }
 }
 
-impl Job<'_> {
+impl RecomputeJob<'_> {
     /// Searches until `stop` is true, or to the end of its effort. Every point is checked.
     ///
     /// # Errors
-    /// [`Error`]: no graph within the budget, a graph with loops, too many operators. `name` gives a
-    /// field its name in this face.
-    pub fn run(
-        &self,
-        options: &Options<'_>,
-        stop: &dyn Fn() -> bool,
-        name: &dyn Fn(&'static str) -> String,
-    ) -> Result<Curve, Error> {
+    /// [`Error`]: no graph within the budget, a graph with loops, too many operators.
+    pub fn run(&self, options: &Options<'_>, stop: &dyn Fn() -> bool) -> Result<Curve, Error> {
         let mut effort = Effort::default();
         (effort.rate, effort.stop) = (self.request.bytes_per_cost, stop);
         let mut options = *options;
@@ -94,8 +75,8 @@ impl Job<'_> {
             None => recompute_curve(self.graph, &options, &effort),
         };
         found.map_err(|error| match error {
-            RecomputeError::Budget { .. } => Error::unable(error).in_field(name("budget")),
-            RecomputeError::Rate { .. } => Error::bad(error).in_field(name("bytes_per_cost")),
+            RecomputeError::Budget { .. } => Error::unable(error).in_option(Field::Budget),
+            RecomputeError::Rate { .. } => Error::bad(error).in_option(Field::BytesPerCost),
             RecomputeError::Loop { .. } | RecomputeError::TooManyOps { .. } => Error::bad(error),
             _ => Error::unable(error),
         })
