@@ -20,8 +20,7 @@ use crate::{body, instance, tuple, view};
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Vec<Expr>>> {
     scope.neighbours.refuse_conditional(name, call.func.span())?;
     refuse_other_function(call, name, scope)?;
-    let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
-    let Some(mut function) = function.map(Rc::clone) else { return Ok(None) };
+    let Some(mut function) = scope.neighbours.function(name) else { return Ok(None) };
     if let Rust::Path(path) = &*call.func {
         if let Some(concrete) = instance::of_call(&function, path)? {
             function = Rc::new(concrete);

@@ -19,6 +19,7 @@ mod label;
 mod literal;
 mod nesting;
 mod number;
+mod random;
 mod range;
 mod scope;
 mod signature;

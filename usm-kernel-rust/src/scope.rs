@@ -15,6 +15,7 @@ use crate::attribute::place;
 use crate::conditional;
 use crate::declaration;
 use crate::label::Loop;
+use crate::random;
 use crate::view::View;
 
 /// The meaning of a name.
@@ -51,6 +52,12 @@ pub(crate) struct Module {
 }
 
 impl Module {
+    /// The function of a name: the module's own, else one that every kernel has.
+    pub(crate) fn function(&self, name: &str) -> Option<Rc<ItemFn>> {
+        let own = self.functions.iter().find(|function| function.sig.ident == name);
+        own.map(Rc::clone).or_else(|| random::function(name))
+    }
+
     /// Refuses a function or constant that the compiler may remove.
     pub(crate) fn refuse_conditional(&self, name: &str, at: Span) -> Result<()> {
         if self.conditional.iter().any(|found| found == name) {

@@ -42,9 +42,8 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
         Rust::Call(call) => {
             let Rust::Path(path) = &*call.func else { return false };
             let Some(last) = path.path.segments.last() else { return false };
-            scope.neighbours.functions.iter().any(|function| {
-                function.sig.ident == last.ident
-                    && matches!(&function.sig.output, ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(tuple) if !tuple.elems.is_empty()))
+            scope.neighbours.function(&last.ident.to_string()).is_some_and(|function| {
+                matches!(&function.sig.output, ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(tuple) if !tuple.elems.is_empty()))
             })
         }
         _ => false,

@@ -12,6 +12,8 @@ extern crate std;
 #[cfg(feature = "macros")]
 extern crate self as usm_kernel;
 
+#[cfg(all(feature = "alloc", feature = "macros"))]
+pub mod algorithms;
 pub mod argument;
 mod atomic;
 #[cfg(feature = "alloc")]
@@ -44,6 +46,7 @@ mod order;
 pub mod prelude;
 mod private;
 mod proof;
+pub mod random;
 mod range;
 #[cfg(feature = "alloc")]
 mod rounding;

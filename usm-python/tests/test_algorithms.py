@@ -209,6 +209,7 @@ WRONG = [
     (lambda: usm.elementwise("x + 1")(np.ones(3, "c8")), usm.KernelError, "elements of type <c8 are not for kernels"),
     (lambda: usm.reduce(np.zeros(0), "min"), ValueError, "min of an array without elements"),
     (lambda: usm.reduce(np.zeros(0), "a + b"), ValueError, "without elements has no result: pass identity="),
+    (lambda: usm.reduce(np.zeros(3), out=np.zeros(1)), ValueError, "out has the shape"),
     (lambda: usm.reduce(np.zeros(3), "mean"), ValueError, "an operation names two numbers"),
     (lambda: usm.reduce(np.zeros(3), "a + b + c"), ValueError, "this one a, b, c"),
     (lambda: usm.reduce(np.zeros(3, ">f8")), usm.KernelError, "elements of type >f8"),

@@ -1,4 +1,4 @@
-"""What the examples of numba-cuda's documentation compute, with `usm.cuda` in place of its module."""
+"""What the examples of numba-cuda's documentation compute, by `usm.cuda`."""
 
 import math
 import os

@@ -1,7 +1,7 @@
 """numba.cuda's names over kernels of this package: ``from usm import cuda``.
 
-Programs run on any device of usm: on that of :func:`select_device`, else on the default one, and on
-the host too. ``x`` is the fastest dimension, as in CUDA, so ``cuda.grid(2)`` is ``(x, y)``. Launches
+Programs run on any device of usm: on that of :func:`select_device`, else on the default one, and
+on the host too. ``x`` is the fastest dimension, as in CUDA, so ``cuda.grid(2)`` is ``(x, y)``. Launches
 return when they are submitted; :func:`synchronize` and ``copy_to_host`` wait. Those with NumPy
 arrays are complete on return.
 """
@@ -219,7 +219,7 @@ reduce = Reduce
 
 
 class DeviceNDArray:
-    """An array of a device: ``copy_to_host``, ``copy_to_device``, slices. ``array`` is the `usm.Array`."""
+    """An array of a device; ``array`` is its `usm.Array`."""
 
     def __init__(self, array):
         self.array = array

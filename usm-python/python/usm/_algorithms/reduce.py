@@ -86,16 +86,23 @@ def of_rest(combine, dtype):
 
 
 def launch_reduction(run, operation, x, dtype, out):
-    """Launches a reduction of a flat array, which has elements, to `out[0]`."""
+    """Launches a reduction of a flat array, which has elements, to `out[0]`, or to a new array.
+
+    Returns the array of the result.
+    """
     combine = operation.combine
     if not is_cpu(run.queue):
-        groups = min(MOST_GROUPS, -(-x.size // GROUP))
-        while groups > 1:
-            partial = empty(groups, dtype, queue=run.queue)
+        groups = min(MOST_GROUPS, -(-x.size // (4 * GROUP)))
+        if groups > 1:
+            # One allocation, since each takes as long as a small launch.
+            both = empty(groups + (out is None), dtype, queue=run.queue)
+            partial, out = both[:groups], both[groups:] if out is None else out
             run.launch(of_groups(combine, dtype, GROUP), (groups * GROUP, GROUP), x, partial)
-            x, groups = partial, -(-groups // (16 * GROUP))
+            x = partial
+        out = empty(1, dtype, queue=run.queue) if out is None else out
         run.launch(of_groups(combine, dtype, GROUP), (GROUP, GROUP), x, out)
-        return
+        return out
+    out = empty(1, dtype, queue=run.queue) if out is None else out
     while x.size >= 2 * CHUNK:
         chunks, rest = divmod(x.size, CHUNK)
         partial = empty(chunks + (rest > 0), dtype, queue=run.queue)
@@ -104,6 +111,7 @@ def launch_reduction(run, operation, x, dtype, out):
             run.launch(of_rest(combine, dtype), 1, x, chunks * CHUNK, partial, chunks)
         x = partial
     run.launch(of_rest(combine, dtype), 1, x, 0, out, 0)
+    return out
 
 
 def reduce(
@@ -130,16 +138,18 @@ def reduce(
     x = given_array(x)
     operation = operation_of(operation)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
-    result = result_array(out, (), dtype, x.queue)
     run = Run(x.queue, after)
     if x.size == 0:
+        result = result_array(out, (), dtype, x.queue)
         empty_value = operation.identity_of(dtype) if identity is None else identity
         if empty_value is None:
             raise RequestError(f"{operation.name} of an array without elements has no result: pass identity=")
         result.fill(empty_value)
         return result
-    launch_reduction(run, operation, flat(x), dtype, result.reshape(1))
-    return run.finish(result, wait)
+    if out is not None:
+        out = result_array(out, (), dtype, x.queue)
+    result = launch_reduction(run, operation, flat(x), dtype, None if out is None else out.reshape(1))
+    return run.finish(result.reshape(()) if out is None else out, wait)
 
 
 # The place of the least or greatest element.

@@ -14,7 +14,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_glo
 from .._usm import Array, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, bits_of, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, result_array
 from .scan import launch_scan
 
 #: Bits of a digit. An item of a CPU has 256 counters of its own, a group 16 for each item.
@@ -22,6 +22,8 @@ _CPU_BITS, _BITS = 8, 4
 _DIGITS = 1 << _BITS
 #: Copies of a group's counters, so that neighbours count side by side.
 _COPIES = 32
+#: The most groups: with one more, the sums of their counters take two launches.
+_MOST_GROUPS = 512
 #: The most chunks of a CPU.
 _MOST_CHUNKS = 64
 
@@ -135,22 +137,20 @@ def moves_of_spans(order, bits_type, group, each, moves_places, begins):
     A tile is sorted by the digit in local memory first, so that neighbours are written together.
     """
     tile = group * each
+    # A gap after each 32 elements: neighbours of a stride lie in different banks.
     room = tile + tile // 32
     cells = _DIGITS * group
     cells_room = cells + cells // 32
-    places_room = room if moves_places else 1
     share = cells // group
     levels = (group.bit_length() - 1) // 2
 
     @kernel
     def move_by_digit(x, places, span, shift, before, out, places_out):
-        shared, own_places = local.array(room, bits_type), local.array(places_room, _usm.uint32)
-        counters = local.array(cells_room, _usm.uint16)
+        given, ranked = local.array(room, bits_type), local.array(room, bits_type)
+        ranks, counters = local.array(room, _usm.uint16), local.array(cells_room, _usm.uint16)
         totals, others = local.array(group, _usm.uint32), local.array(group, _usm.uint32)
-        target, first = local.array(_DIGITS, _usm.int64), local.array(_DIGITS, _usm.uint32)
-        ranks = private.array(each, _usm.uint32)
+        target = local.array(_DIGITS, _usm.int64)
         route = private.array(1, _usm.int64)
-        held, held_places = private.array(each, bits_type), private.array(each, _usm.uint32)
         item, place = get_local_id(0), get_group_id(0)
         start = place * span
         stop = min(start + span, x.size)
@@ -161,10 +161,7 @@ def moves_of_spans(order, bits_type, group, each, moves_places, begins):
             for j in range(each):
                 at = j * group + item
                 if at < count and base + at < x.size:
-                    shared[at + at // 32] = x[base + at]
-                    if moves_places and not begins:
-                        if base + at < places.size:
-                            own_places[at + at // 32] = places[base + at]
+                    given[at + at // 32] = x[base + at]
             for j in range(share):
                 at = j * group + item
                 counters[at + at // 32] = 0
@@ -173,16 +170,9 @@ def moves_of_spans(order, bits_type, group, each, moves_places, begins):
             for j in range(each):
                 at = item * each + j
                 if at < count:
-                    bits = shared[at + at // 32]
-                    held[j] = bits
-                    if moves_places:
-                        if begins:
-                            held_places[j] = base + at
-                        else:
-                            held_places[j] = own_places[at + at // 32]
-                    cell = int((order(bits) >> shift) & (_DIGITS - 1)) * group + item
+                    cell = int((order(given[at + at // 32]) >> shift) & (_DIGITS - 1)) * group + item
                     rank = counters[cell + cell // 32]
-                    ranks[j] = rank
+                    ranks[at + at // 32] = rank
                     counters[cell + cell // 32] = rank + 1
             barrier(CLK_LOCAL_MEM_FENCE)
             # The cells, digit by digit and in each by items, become the sums of those before.
@@ -214,36 +204,41 @@ def moves_of_spans(order, bits_type, group, each, moves_places, begins):
                 running += number
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):
-                if item * each + j < count:
-                    cell = int((order(held[j]) >> shift) & (_DIGITS - 1)) * group + item
-                    at = counters[cell + cell // 32] + ranks[j]
+                own = item * each + j
+                if own < count:
+                    bits = given[own + own // 32]
+                    digit = int((order(bits) >> shift) & (_DIGITS - 1))
+                    cell, first = digit * group + item, digit * group
+                    at = counters[cell + cell // 32] + ranks[own + own // 32]
                     if at < tile:
-                        shared[at + at // 32] = held[j]
-                        if moves_places:
-                            own_places[at + at // 32] = held_places[j]
-            if item < _DIGITS:
-                cell = item * group
-                first[item] = counters[cell + cell // 32]
+                        ranked[at + at // 32] = bits
+                    if moves_places:
+                        route[0] = target[digit] + (int(at) - counters[first + first // 32])
+                        to = route[0]
+                        if 0 <= to < places_out.size:
+                            if begins:
+                                places_out[to] = base + own
+                            elif base + own < places.size:
+                                places_out[to] = places[base + own]
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):
                 at = j * group + item
                 if at < count:
-                    bits = shared[at + at // 32]
+                    bits = ranked[at + at // 32]
                     digit = int((order(bits) >> shift) & (_DIGITS - 1))
+                    first = digit * group
                     # Read back, so that the proof of the bounds takes it for any number.
-                    route[0] = target[digit] + (at - first[digit])
+                    route[0] = target[digit] + (at - counters[first + first // 32])
                     to = route[0]
                     if 0 <= to < out.size:
                         out[to] = bits
-                    if moves_places:
-                        if 0 <= to < places_out.size:
-                            places_out[to] = own_places[at + at // 32]
             barrier(CLK_LOCAL_MEM_FENCE)
             if item < _DIGITS:
-                end = count
+                end, first = count, item * group
                 if item < _DIGITS - 1:
-                    end = first[item + 1]
-                target[item] += end - first[item]
+                    after = first + group
+                    end = int(counters[after + after // 32])
+                target[item] += end - counters[first + first // 32]
             barrier(CLK_LOCAL_MEM_FENCE)
 
     return move_by_digit
@@ -263,9 +258,9 @@ def _launch_sort(run, x, out, places_out):
         parts = min(_MOST_CHUNKS, -(-n // CHUNK))
         span, sizes = -(-n // parts), parts
     else:
-        each = 16 if x.itemsize < 8 else 8
+        each = 8 if x.itemsize < 8 else 4
         tile = each * GROUP
-        span = -(-n // (tile * MOST_GROUPS)) * tile
+        span = -(-n // (tile * _MOST_GROUPS)) * tile
         parts = -(-n // span)
         sizes = (parts * GROUP, GROUP)
     passes = 8 * bits_type.itemsize // bits

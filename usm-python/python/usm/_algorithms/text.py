@@ -56,7 +56,7 @@ _REFUSED = (ast.Attribute, ast.Subscript, ast.Lambda, ast.NamedExpr, ast.Starred
 
 
 class Text:
-    """An expression of plain names, checked: its tree, and its names in the order of their places."""
+    """An expression of plain names, checked: its tree, and its names in the order of places."""
 
     def __init__(self, text, what):
         if not isinstance(text, str):
