@@ -1,6 +1,10 @@
 """The site of the Python package: `cargo xtask site`."""
 
 import ast
+import contextlib
+import io
+import json
+import linecache
 import pathlib
 
 import usm
@@ -38,14 +42,34 @@ nitpicky = False
 
 
 def _write_tutorial(app):
-    """The notebook as a page: its text, and its code as blocks."""
-    import json
-
+    """The notebook as a page: its text, and its code with what it gives on this machine."""
     folder = pathlib.Path(app.srcdir)
-    cells = json.loads((folder / "tutorial.ipynb").read_text())["cells"]
-    texts = ("".join(cell["source"]) for cell in cells)
-    pages = (text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```" for cell, text in zip(cells, texts))
-    (folder / "tutorial.md").write_text("\n\n".join(pages) + "\n")
+    names, parts = {"__name__": "tutorial"}, []
+    for number, cell in enumerate(json.loads((folder / "tutorial.ipynb").read_text())["cells"]):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+        else:
+            parts += [f"```python\n{text}\n```", _result(text, f"<tutorial {number}>", names)]
+    (folder / "tutorial.md").write_text("\n\n".join(filter(None, parts)) + "\n")
+
+
+def _result(source, file, names):
+    """What a notebook shows below a cell: printed lines, and the last value."""
+    # Kernels read their source.
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, file, "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), file, "eval"), names)
+    text = f"```text\n{printed.getvalue()}```\n\n" if printed.getvalue() else ""
+    shown = next((getattr(value, name)() for name in ("_repr_html_", "_repr_svg_") if hasattr(value, name)), None)
+    if shown is not None:
+        return f'{text}```{{raw}} html\n<div class="result">{shown}</div>\n```'
+    return text if value is None else f"{text}```text\n{value!r}\n```"
 
 
 def _write_dark_code(app, _error):

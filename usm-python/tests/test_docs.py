@@ -68,30 +68,6 @@ def test_a_block_that_is_wrong_is_seen(tmp_path):
     run_page(page)
 
 
-def test_links_of_the_site_lead_somewhere():
-    links = 0
-    for page in SITE:
-        text = re.sub(r"```.*?```|`[^`]+`", "", page.read_text(), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", text, re.MULTILINE):
-            target = "".join(target).replace("https://github.com/usm-rs/usm/blob/main/", f"{ROOT.parent}/")
-            if target.startswith("http"):
-                continue
-            path, _, anchor = target.partition("#")
-            goal = (page.parent / path).resolve() if path else page
-            if goal.name == "tutorial.md":
-                goal = goal.with_suffix(".ipynb")
-            assert goal.exists(), f"{named(page)}: {target}"
-            assert not anchor or anchor in anchors(goal), f"{named(page)}: {target}"
-            links += 1
-    assert links > 60
-
-
-def anchors(page):
-    """The names of a page's headings in addresses."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def test_the_reference_documents_every_name_with_an_example():
     documented, shown = {}, {}
     for page in (page for page in SITE if page.parent.name == "reference"):

@@ -1,12 +1,13 @@
 //! `cargo xtask ci`: the test run with ten times the random cases and with the wheel as it is
 //! shipped, then the checks that are too slow for every change: the release program, the command
-//! without unwinding, documentation, the oldest Rust, packages, other platforms, public interfaces,
-//! models and feature combinations.
+//! without unwinding, the C library of usm-plan as it is shipped, documentation, the oldest Rust,
+//! packages, other platforms, public interfaces, models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
 use crate::{
-    Failure, environment, features, images, loom, msrv, packages, platforms, public_api, release, test, wheel,
+    Failure, environment, features, images, loom, msrv, packages, planner, platforms, public_api, release,
+    test, wheel,
 };
 
 pub(crate) fn run() -> Result<(), Failure> {
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     test::without_unwinding(&mut report);
     images::lints(&mut report);
     wheel::as_shipped(&mut report);
+    planner::as_shipped(&mut report);
     report.command(
         "documentation of everything",
         cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])

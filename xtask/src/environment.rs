@@ -116,8 +116,13 @@ pub(crate) const DRIVERS: [(&str, &str); 2] =
 
 /// The library of a test driver in cargo's output folder.
 pub(crate) fn driver(target: &Path, package: &str) -> PathBuf {
+    library_of(target, &package.replace('-', "_"))
+}
+
+/// The shared library that cargo made of a library target, without optimisation.
+pub(crate) fn library_of(target: &Path, name: &str) -> PathBuf {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    target.join("debug").join(format!("{prefix}{}{suffix}", package.replace('-', "_")))
+    target.join("debug").join(format!("{prefix}{name}{suffix}"))
 }
 
 /// The parts that tests require in CI, by their names in the tests.

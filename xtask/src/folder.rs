@@ -1,7 +1,9 @@
 //! Folders of the set-up. Each contains the list that it was made from, so a changed list makes it
 //! again.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 const STAMP: &str = "usm-stamp.txt";
@@ -51,6 +53,59 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Stri
     Ok(found)
 }
 
+/// Files of so many bytes are compared by [`share_copies`].
+const LARGE: u64 = 1 << 20;
+
+/// Gives large files of a folder with the same bytes one place on the disk. Packages of Python have
+/// no links: a library is in them once for each of its names. Returns the bytes saved.
+pub(crate) fn share_copies(folder: &Path) -> io::Result<u64> {
+    let mut by_size = BTreeMap::<u64, Vec<PathBuf>>::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let about = path.symlink_metadata()?;
+        if about.is_file() && about.len() >= LARGE {
+            by_size.entry(about.len()).or_default().push(path);
+        }
+    }
+    let mut saved = 0;
+    for (size, mut paths) in by_size {
+        paths.sort();
+        while let Some(path) = paths.pop() {
+            let mut twin = None;
+            for other in &paths {
+                if is_same(&path, other)? {
+                    twin = Some(other);
+                    break;
+                }
+            }
+            let Some(twin) = twin else { continue };
+            // In one step: whoever looks meanwhile sees one of the two.
+            let link = path.with_extension("link.tmp");
+            fs::hard_link(twin, &link)?;
+            fs::rename(&link, &path)?;
+            // Links to one file already: `rename` then leaves both names.
+            let _ = fs::remove_file(&link);
+            saved += size;
+        }
+    }
+    Ok(saved)
+}
+
+/// Whether two files of one length have the same bytes.
+fn is_same(one: &Path, two: &Path) -> io::Result<bool> {
+    let mut one = BufReader::with_capacity(1 << 20, File::open(one)?);
+    let mut two = BufReader::with_capacity(1 << 20, File::open(two)?);
+    loop {
+        let (left, right) = (one.fill_buf()?, two.fill_buf()?);
+        let count = left.len().min(right.len());
+        if count == 0 || left[..count] != right[..count] {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        one.consume(count);
+        two.consume(count);
+    }
+}
+
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| at(path, &error))
 }
@@ -58,4 +113,36 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 /// An error with its path.
 pub(crate) fn at(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_their_place_and_others_do_not() {
+        let folder = scratch();
+        let large = vec![7u8; LARGE as usize + 5];
+        let mut other = large.clone();
+        other[LARGE as usize] = 8;
+        for (name, bytes) in [("a.so", &large), ("a.so.1", &large), ("b.so", &other)] {
+            fs::write(folder.join(name), bytes).expect("written");
+        }
+        fs::write(folder.join("small"), "s").expect("written");
+        for _ in 0..2 {
+            assert_eq!(share_copies(&folder).expect("a folder"), large.len() as u64);
+            assert_eq!(files(&folder, "tmp"), Ok(vec![]));
+        }
+        // What one name writes, the other one reads.
+        fs::write(folder.join("a.so"), "new").expect("written");
+        assert_eq!(read(&folder.join("a.so.1")).as_deref(), Ok("new"));
+        assert_eq!(fs::read(folder.join("b.so")).expect("read"), other);
+        remove(&folder).expect("removed");
+    }
+
+    fn scratch() -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("usm-share-copies-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::command::{cargo, command, probe};
 use crate::public_api::CRATES;
 use crate::report::Report;
-use crate::{Failure, environment, folder, system};
+use crate::{Failure, environment, folder, links, system};
 
 /// Published as a wheel, not as a crate.
 const PYTHON: &str = "usm-python";
@@ -14,7 +14,10 @@ const PYTHON: &str = "usm-python";
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => parts(&mut report),
+        [] => {
+            manifests(&mut report);
+            parts(&mut report);
+        }
         ["--fast"] => {
             manifests(&mut report);
             publish(&mut report, false);
@@ -27,14 +30,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
+/// What only `cargo xtask ci` does: [`manifests`] is in the test run.
 pub(crate) fn parts(report: &mut Report) {
-    manifests(report);
     publish(report, true);
     licences(report);
     semver(report);
 }
 
-/// The checks that need no network and no compiler.
+/// The checks that need no network and no compiler, a part of the test run too.
 pub(crate) fn manifests(report: &mut Report) {
     report.check("packages: manifests", || {
         let root = folder::read(&environment::root().join("Cargo.toml"))?;
@@ -54,8 +57,7 @@ pub(crate) fn manifests(report: &mut Report) {
         let mut faults = Vec::new();
         for package in CRATES.into_iter().chain([PYTHON]) {
             let page = folder::read(&environment::root().join(package).join("README.md"))?;
-            let exists = |path: &str| environment::root().join(path).exists();
-            faults.extend(links(&page, &exists).into_iter().map(|fault| format!("{package}: {fault}")));
+            faults.extend(links::published(&page).into_iter().map(|fault| format!("{package}: {fault}")));
         }
         verdict(faults)
     });
@@ -176,62 +178,9 @@ fn manifest(text: &str) -> Vec<String> {
     faults
 }
 
-/// Links that work in the repository only: docs.rs, crates.io and PyPI show the page alone.
-fn links(page: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let mut faults = Vec::new();
-    let (mut is_code, mut in_ticks) = (false, false);
-    for (number, line) in page.lines().enumerate() {
-        is_code ^= line.trim_start().starts_with("```");
-        if is_code {
-            continue;
-        }
-        // Code between backticks is no link, but the words of a link may be code. Such code may go
-        // on in the next line.
-        in_ticks &= !line.trim().is_empty();
-        let mut prose = String::new();
-        for (index, piece) in line.split('`').enumerate() {
-            in_ticks ^= index > 0;
-            prose.push_str(if in_ticks { "" } else { piece });
-        }
-        // A link in its place, and one whose target stands elsewhere.
-        let inside = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        let apart = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
-        let apart = apart.filter(|(label, _)| !label.contains(']'));
-        for target in inside.chain(apart.map(|(_, target)| target.trim())) {
-            // Links to the project's own pages name the branch, and the file is there.
-            let own = target.split_once("/usm-rs/usm/blob/main/").map(|(_, path)| path);
-            let file = own.map(|path| path.split('#').next().unwrap_or(path));
-            if let Some(file) = file.filter(|file| !exists(file)) {
-                faults.push(format!("README.md:{}: no file {file}", number + 1));
-            } else if !target.starts_with("https://") && !target.starts_with('#') {
-                faults.push(format!("README.md:{}: `{target}` works in the repository only", number + 1));
-            }
-        }
-    }
-    faults
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{links, manifest, members, versions};
-
-    #[test]
-    fn links_into_the_repository_are_absolute_and_name_files_that_exist() {
-        let exists = |path: &str| path == "BENCHMARKS.md";
-        let good = "[a](#b) and [c](https://docs.rs/usm) [d](https://github.com/usm-rs/usm/blob/main/BENCHMARKS.md#e)";
-        assert_eq!(links(good, &exists), [""; 0]);
-        assert_eq!(links("[Guide][guide]: every part.\n", &exists), [""; 0]);
-        assert_eq!(links("`k[g, l](a)`\n`k[g,\nl](a)`\n```\nk[g, l](a)\n```\n", &exists), [""; 0]);
-        for planted in [
-            "[`a`](../b.md)",
-            "[a]: ../b.md",
-            "[a](../b.md)",
-            "[a](docs/c.md)",
-            "[a](https://github.com/usm-rs/usm/blob/main/gone.md)",
-        ] {
-            assert_eq!(links(planted, &exists).len(), 1, "{planted}");
-        }
-    }
+    use super::{manifest, members, versions};
 
     #[test]
     fn one_version_is_stated_everywhere() {

@@ -1,15 +1,16 @@
 //! `cargo xtask prose`: checks comments and pages.
 //!
 //! Comments, docstrings and the prose of pages keep to 100 columns. Paragraphs of pages keep to
-//! 120 words, and links of pages work outside rustdoc too. The map is short and names existing
-//! files. A decision record has its four parts. Code and pages use the terms of GLOSSARY.md, and a
-//! name says what the function does. Subjects of commits are short and name the part.
+//! 120 words; their links name files that exist, and work outside rustdoc. The map is short and
+//! names existing files. A decision record has its four parts. Code and pages use the terms of
+//! GLOSSARY.md, and a name says what the function does. Subjects of commits are short and name the
+//! part.
 
 use std::fs;
 use std::path::Path;
 
 use crate::report::Report;
-use crate::{Failure, environment, listing, workflows};
+use crate::{Failure, environment, links, listing, workflows};
 
 /// The widest comment, in characters.
 const COLUMNS: usize = 100;
@@ -77,6 +78,7 @@ pub(crate) fn parts(report: &mut Report) {
         [".py", ".pyi"].iter().try_for_each(|end| files(&[end], &[], hashes))
     });
     report.check("prose: pages", || files(&[".md"], &[], page));
+    report.check("prose: links", links::check);
     report.check("prose: words", || {
         [".rs", ".py", ".pyi", ".h", ".c", ".md"].iter().try_for_each(|end| files(&[end], &OLD_WORDS, words))
     });

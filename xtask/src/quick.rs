@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, environment, programs, test, wheel};
+use crate::{Failure, environment, programs, test};
 
 /// Members whose tests take minutes, or that need what only the whole run builds. As users of an
 /// edited crate they are compiled, and nothing of theirs runs.
@@ -90,8 +90,7 @@ fn python(report: &mut Report) {
     if !environment::venv_python().exists() {
         return report.missing("Python tests", "no virtual environment: cargo xtask setup makes it");
     }
-    test::drivers(report);
-    if report.check("wheel for tests", || wheel::install_for_tests().map(drop)) {
+    if test::install_wheel(report) {
         let mut pytest = test::pytest();
         pytest.args(["tests", "-x", "--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"]);
         pytest.args(SLOW_IN_PYTHON.iter().map(|name| format!("--ignore=tests/test_{name}.py")));

@@ -9,7 +9,7 @@ use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
 use crate::{
     Failure, cuda, documentation, environment, examples, features, idle, images, lints, mutants, nrt,
-    planner, programs, prose, setup, site, spirv, wheel,
+    packages, planner, programs, prose, setup, site, spirv, wheel,
 };
 
 /// The crates that work without the standard library. Each is linted with no feature and with
@@ -50,9 +50,9 @@ type Install = fn() -> Result<PathBuf, String>;
 
 /// Runs every part of the test run into one report.
 ///
-/// Two threads run parts side by side: one those of Rust, the other those of Python with the set-up
-/// before them. Alone, each would leave a core idle while it waits for the network, a linker or
-/// processes that tests start.
+/// Two threads run parts side by side: one those of Rust, the other the set-up and those of Python.
+/// Alone, each would leave a core idle while it waits for the network, a linker or processes that
+/// tests start.
 pub(crate) fn all(report: &mut Report, install: Install) {
     command::run_side_by_side();
     let mut beside = report.beside();
@@ -79,14 +79,15 @@ pub(crate) fn all(report: &mut Report, install: Install) {
 
 /// The parts of Rust. What compiles comes first, because the other thread waits for downloads then.
 /// The test programs come last: they are many, and keep all cores busy to the end.
-fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<()>, alone: &AtomicBool) {
+fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<bool>, alone: &AtomicBool) {
     format(report);
     prose::parts(report);
+    packages::manifests(report);
     let tests = programs::build_all(report);
     // Tests in C and in Python use them as users have them.
-    report.check("C library of usm-plan", || planner::build().map(drop));
+    report.check("C library of usm-plan", planner::build_for_tests);
     report.check("C library of usm-nrt", || nrt::build().map(drop));
-    let _ = built.send(());
+    let _ = built.send(tests.is_some());
     let nrt = programs::build(report, "usm-nrt without debug", &NRT);
     lints::small_builds(report);
     features::parts(report, features::Depth::Alone);
@@ -110,17 +111,20 @@ const ALL: [&str; 2] = ["--workspace", "--all-features"];
 /// compiled in.
 const NRT: [&str; 5] = ["-p", "usm-nrt", "--features", "capi", "--tests"];
 
-/// The set-up, and the parts of Python.
-fn of_python(report: &mut Report, install: Install, set_up: &Sender<()>, is_built: &Receiver<()>) {
+/// The set-up, and the parts of Python. Their module is one of the libraries that the other thread
+/// compiles.
+fn of_python(report: &mut Report, install: Install, set_up: &Sender<()>, is_built: &Receiver<bool>) {
     let python_stands = setup::parts(report);
     let _ = set_up.send(());
     if !python_stands {
         return report.missing("wheel and Python tests", "no virtual environment");
     }
+    if !is_built.recv().unwrap_or(false) {
+        return report.missing("wheel and Python tests", "the tests were not compiled");
+    }
     if !report.check("wheel for tests", || install().map(drop)) {
         return report.missing("Python tests", "no wheel");
     }
-    let _ = is_built.recv();
     // Most of the time goes into separate processes that compile.
     let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
     report.command("Python tests", pytest().arg("tests").args(parallel));
@@ -160,6 +164,14 @@ fn small_builds(report: &mut Report) {
 pub(crate) fn drivers(report: &mut Report) {
     let packages = environment::DRIVERS.into_iter().flat_map(|(package, _)| ["-p", package]);
     report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
+}
+
+/// Builds what the Python tests need, and installs a wheel of it into the virtual environment.
+pub(crate) fn install_wheel(report: &mut Report) -> bool {
+    drivers(report);
+    let mut module = cargo(["build", "--quiet", "-p", "usm-python"]);
+    report.command("Python module", &mut module)
+        && report.check("wheel for tests", || wheel::install_for_tests().map(drop))
 }
 
 /// The command built with `panic = "abort"` and the default features.
@@ -205,16 +217,10 @@ pub(crate) fn pytest() -> Command {
 pub(crate) fn python_alone(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     if report.check("set-up: Python and OpenCL", crate::python::virtual_environment) {
-        drivers(&mut report);
         if install_wheel(&mut report) {
             let all = arguments.is_empty().then_some("tests");
             report.command("Python tests", pytest().args(all).args(arguments));
         }
     }
     report.finish()
-}
-
-/// Builds a wheel for tests and installs it into the virtual environment.
-pub(crate) fn install_wheel(report: &mut Report) -> bool {
-    report.check("wheel for tests", || wheel::install_for_tests().map(drop))
 }

@@ -156,28 +156,37 @@ fn install_file(wheel: &Path) -> Result<(), String> {
     )
 }
 
-/// Builds a wheel for tests and installs it into the virtual environment: the sources that users
-/// get, compiled as tests are, with overflow checks, in a fraction of the time. `cargo xtask ci`
-/// runs the Python tests on the shipped wheel.
+/// Packs a wheel for tests and installs it into the virtual environment: the sources that users
+/// get, with the module as the last build in `target/debug` left it, which has overflow checks.
+/// Maturin would compile all crates again. `cargo xtask ci` runs the Python tests on the shipped
+/// wheel.
 pub(crate) fn install_for_tests() -> Result<PathBuf, String> {
     let package = environment::root().join("usm-python/python/usm");
     ship(&nrt::build()?, &package.join("lib"))?;
     ship(&nrt::header(), &package.join("include"))?;
     let wheels = environment::setup_dir().join("test-wheels");
-    let mut maturin = maturin("dev", &wheels);
-    succeed(maturin.args(["--compression-level", "1"])).map_err(|status| format!("maturin: {status}"))?;
+    folder::remove(&wheels)?;
+    fs::create_dir_all(&wheels).map_err(|error| folder::at(&wheels, &error))?;
+    succeed(
+        command(environment::venv_python())
+            .arg(environment::root().join("xtask/test_wheel.py"))
+            .arg(environment::root().join("usm-python"))
+            .arg(environment::library_of(&environment::target_dir(), "_usm"))
+            .arg(&wheels),
+    )
+    .map_err(|status| format!("the wheel for tests: {status}"))?;
     let wheel = only_wheel(&wheels)?;
     install_file(&wheel)?;
     Ok(wheel)
 }
 
-/// Maturin with one of cargo's profiles, into an empty folder: an older wheel of the same name
-/// would be mistaken for the new one.
-fn maturin(profile: &str, wheels: &Path) -> Command {
+/// Maturin with the wheel's profile, into an empty folder: an older wheel of the same name would be
+/// mistaken for the new one.
+fn maturin(wheels: &Path) -> Command {
     let _ = fs::remove_dir_all(wheels);
     let mut maturin = command(environment::venv_python());
     maturin
-        .args(["-m", "maturin", "build", "--quiet", "--profile", profile, "--manifest-path"])
+        .args(["-m", "maturin", "build", "--quiet", "--profile", "wheel", "--manifest-path"])
         .arg(environment::root().join("usm-python/Cargo.toml"))
         .arg("--interpreter")
         .arg(environment::venv_python())
@@ -207,7 +216,7 @@ pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, S
     }
     let zig = environment::zig();
     ship_library(zig.as_deref(), platform)?;
-    let mut maturin = maturin("wheel", wheels);
+    let mut maturin = maturin(wheels);
     maturin.args(["--compression-level", "9"]);
     maturin.args(platform.target.iter().flat_map(|target| ["--target", target]));
     // Without Zig the wheel needs a C library at least as new as this machine's.

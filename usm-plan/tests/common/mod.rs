@@ -53,8 +53,8 @@ pub(crate) fn program(mut cc: Command, source: &Path, folder: &Path) -> PathBuf 
     program
 }
 
-/// The C library: that of `cargo xtask planner`, which `cargo xtask test` builds first, or one
-/// built once for all tests of a binary.
+/// The C library: the one that `cargo xtask test` names, or one built once for all tests of a
+/// binary.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| match std::env::var_os("USM_PLAN_LIBRARY") {
@@ -67,13 +67,11 @@ pub(crate) fn library() -> &'static Path {
                 // lack.
                 .env_remove("RUSTFLAGS")
                 .env_remove("CARGO_ENCODED_RUSTFLAGS")
-                .args(["rustc", "--profile", "small", "--crate-type", "cdylib", "--features", "capi"])
+                .args(["rustc", "--crate-type", "cdylib", "--features", "capi"])
                 .arg("--target-dir")
                 .arg(&target)
-                .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"])
-                // As `cargo xtask planner` builds it, because the size is tested.
-                .args(cfg!(target_arch = "x86_64").then_some("-Clink-arg=-Wl,--icf=all")));
-            target.join("small/libusm_plan.so")
+                .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"]));
+            target.join("debug/libusm_plan.so")
         }
     })
 }

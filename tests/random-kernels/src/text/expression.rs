@@ -85,7 +85,21 @@ impl Writer {
             12 => {
                 let condition = self.condition(depth - 1);
                 let (one, other) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
-                format!("(if {condition} {{ {one} }} else {{ {other} }})")
+                if self.random.percent(70) {
+                    return format!("(if {condition} {{ {one} }} else {{ {other} }})");
+                }
+                if self.random.percent(50) {
+                    let name = self.name();
+                    return format!(
+                        "{{ let mut {name} = {one};\nif {condition} {{ {name} = {other}; }}\n{name} }}"
+                    );
+                }
+                let (from, low) = (self.scalar(), self.random.below(100));
+                let (value, name) = (self.expr(from, depth - 1), self.name());
+                let (high, last) = (low + self.random.below(28), cast(&name, from, ty));
+                format!(
+                    "(match {value} {{ {low} | 120 => {one}, {low}..={high} => {other}, {name} => {last} }})"
+                )
             }
             _ => self.element(ty, depth),
         }

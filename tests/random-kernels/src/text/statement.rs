@@ -1,5 +1,8 @@
 //! Random statements.
 
+use usm_kernel_ir::Scalar;
+
+use super::expression::cast;
 use super::{Variable, Writer};
 
 /// Where a statement stands.
@@ -28,6 +31,8 @@ impl Writer {
         match self.random.below(if place.depth == 0 { 9 } else { 22 }) {
             0 | 1 => self.declaration(),
             2 => self.assignment(),
+            3 => self.exchange(),
+            4 => self.part(),
             6 if self.grouped => self.local_access(),
             7 if self.grouped && place.uniform => self.barrier(),
             8 => self.jump(place),
@@ -61,6 +66,42 @@ impl Writer {
         let Some(variable) = self.variable(|variable| variable.mutable) else { return String::new() };
         let operator = self.word(&["=", "+=", "+=", "-=", "*="]);
         format!("{} {operator} {};\n", variable.name, self.expr(variable.ty, 2))
+    }
+
+    /// Sets two variables at once, or one by a part of a tuple.
+    fn exchange(&mut self) -> String {
+        let Some(one) = self.variable(|variable| variable.mutable) else { return self.store() };
+        let other = self.variable(|variable| variable.mutable && variable.name != one.name);
+        if let Some(other) = other {
+            let (first, second) = (cast(&other.name, other.ty, one.ty), self.expr(other.ty, 1));
+            return format!("({}, {}) = ({first}, {second});\n", one.name, other.name);
+        }
+        let (name, value) = (self.name(), self.expr(one.ty, 1));
+        format!("let {name} = ({value}, {0});\n{0} = {name}.0 + {name}.1;\n", one.name)
+    }
+
+    /// Writes or reads a slice, or the row of an own array.
+    fn part(&mut self) -> String {
+        let (name, output, start) = (self.name(), self.output(), self.expr(Scalar::U64, 1));
+        let length = if self.random.percent(50) { self.literal(Scalar::U64) } else { "m".to_owned() };
+        let index =
+            if self.random.percent(50) { self.literal(Scalar::U64) } else { self.expr(Scalar::U64, 1) };
+        match self.random.below(4) {
+            0 => format!(
+                "let {name} = &mut {output}[{start} * {length}..({start} + 1) * {length}];\n{name}[{index}] = 1;\n"
+            ),
+            1 => format!("let {name} = &mut {output}[{start}..];\n{name}[{index}] = {name}.len() as u32;\n"),
+            2 => format!(
+                "let {name} = &a[{start}..{}];\n{output}[{}] = {name}[{index}];\n",
+                self.expr(Scalar::U64, 1),
+                self.index()
+            ),
+            _ => format!(
+                "let mut {name} = [[1_u32; 3]; 2];\n{name}[{index}][{}] = 2;\nlet {name} = &{name}[1];\n{output}[{}] = {name}[2];\n",
+                self.literal(Scalar::U64),
+                self.index()
+            ),
+        }
     }
 
     pub(super) fn store(&mut self) -> String {
