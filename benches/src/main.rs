@@ -16,6 +16,7 @@ mod kernel;
 mod nrt;
 mod pairs;
 mod planner;
+mod pool;
 mod python;
 mod row;
 
@@ -38,6 +39,7 @@ const BENCHES: &[Bench] = &[
     ("nrt", nrt::rows),
     ("package", python::package),
     ("planner", planner::rows),
+    ("pool", pool::rows),
     ("python", python::kernels),
 ];
 

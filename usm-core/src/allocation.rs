@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
-use crate::lender::{Lender, Lent};
+use crate::lender::{Inherited, Lender, Lent};
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
@@ -157,7 +157,7 @@ impl<B: Backend> Allocation<B> {
     pub unsafe fn from_lender<L: Lender<B>>(
         context: &Context<B>,
         block: Block,
-        uses: Pending<B>,
+        uses: impl Into<Inherited<B>>,
         lender: NonNull<L>,
         slot: u32,
     ) -> Self {
@@ -165,7 +165,7 @@ impl<B: Backend> Allocation<B> {
         let context = unsafe { ptr::read(context) };
         // SAFETY: the caller's promise.
         let lent = unsafe { Lent::new(lender, slot) };
-        Self::new(context, block, Uses::inherited(uses), Owner::Lent(lent))
+        Self::new(context, block, uses.into().0, Owner::Lent(lent))
     }
 
     /// Foreign memory that `owner` keeps alive. Dropping the allocation drops `owner` after every
@@ -417,10 +417,8 @@ impl<B: Backend> Drop for Allocation<B> {
 impl<B: Backend> Allocation<B> {
     #[inline]
     fn give_back(&self, lent: Lent<B>, uses: Pending<B>) {
-        #[cfg(feature = "alloc")]
-        self.context.shared().end_exports(self.block.address(), self.block.size);
         // SAFETY: the owner is being dropped, and reads neither lender nor context afterwards.
-        unsafe { lent.give_back(&self.block, uses) };
+        unsafe { lent.give_back(&self.block, uses, &self.context) };
     }
 
     /// Drops an allocation that has uses or another owner than the context.

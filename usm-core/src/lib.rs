@@ -49,6 +49,9 @@ mod lender;
 pub mod limits;
 mod pending;
 #[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod per_thread;
+#[cfg(feature = "std")]
 #[cfg_attr(
     not(feature = "driver"),
     allow(dead_code, unreachable_pub, reason = "without a runtime there are no calls to mark")
@@ -91,7 +94,8 @@ mod view;
 #[doc(hidden)]
 pub mod ends {
     pub use crate::process::{
-        Build, ForkOnce, Inside, Loading, ask, delay_forks, finish_work, in_arena, watch_forks, work,
+        Build, ForkOnce, Inside, Loading, ask, delay_forks, finish_work, guard_lock, in_arena, watch_forks,
+        work,
     };
 }
 
@@ -128,7 +132,7 @@ pub use gate::ViewGuard;
 pub use index_record::IndexRecord;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
 #[doc(hidden)]
-pub use lender::Lender;
+pub use lender::{Inherited, Lender};
 pub use limits::Fallback;
 pub use pending::Pending;
 pub use queue::{Queue, Usage};

@@ -326,3 +326,13 @@ fn bools_are_elements() {
     let found = Interpreter::new(&kernels[0], input, Order::Forwards, 1 << 16).run().expect("no fault");
     assert_eq!((&found[1][..], found[2][4], found[2][8]), (&[1, 0, 0][..], 1, 1));
 }
+
+#[test]
+fn sine_and_cosine_are_a_tuple() {
+    same!(|i, a| {
+        let (sin, cos) = (a[i] as f32).sin_cos();
+        let both = (a[i] as f64).sin_cos();
+        ((sin * sin + cos * cos) * 10.0 + 0.5) as u32
+            + ((both.0 * both.0 + both.1 * both.1) * 2.0 + 0.5) as u32
+    });
+}

@@ -192,6 +192,25 @@ def test_an_index_outside_of_a_part_is_refused(queue, kernel):
             kernel[3, None](a, out, k)
 
 
+@usm.device_func
+def places(i):
+    return i // 5, i % 5
+
+
+@usm.kernel
+def by_a_tuple(a, out):
+    i = usm.get_global_id(0)
+    where = places(i)
+    out[places(i)] = a[places(i)] + a[where]
+    out[where] += 1
+
+
+def test_a_function_gives_all_indices(queue):
+    a, out = usm.asarray(numbers(np.int32), queue=queue), usm.zeros((ITEMS, 5), np.int32, queue=queue)
+    by_a_tuple[a.size, None](a, out)
+    np.testing.assert_array_equal(usm.to_numpy(out), 2 * numbers(np.int32) + 1)
+
+
 def test_rows_are_written(queue):
     @usm.kernel
     def fills(a):

@@ -13,6 +13,7 @@ use crate::array::view::{View, scatter};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::storage::memory::Memory;
+use crate::storage::pool::Source;
 use crate::storage::reserve;
 use crate::storage::{self, Storage};
 use crate::text::argument;
@@ -344,7 +345,9 @@ pub(crate) fn duplicate(
 ) -> PyResult<Side> {
     let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
     let view = View { descr: src.view.descr.clone(), ..View::contiguous(src.view.dtype, &extents)? };
-    let storage = py.detach(|| Storage::allocate(stream, kind, view.nbytes(), alignment)).or_raise()?;
+    let source = Source::of(py, stream, kind)?;
+    let make = || Storage::allocate_from(&source, stream, kind, view.nbytes(), alignment);
+    let storage = py.detach(make).or_raise()?;
     let side = Side { storage, stream: Arc::clone(stream), view };
     copy(py, &side, src)?;
     Ok(side)

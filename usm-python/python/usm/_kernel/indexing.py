@@ -57,9 +57,20 @@ class Indexing:
         return not (len(nodes) == 1 and isinstance(inner, ast.Name) and self.frame.names.get(inner.id).__class__ in (Pack, Tup))
 
     def part_of(self, array, node):
-        """`a[i]` or `a[i, 2:5]`: a row or slice, whose indices are those of now."""
+        """`a[i]` or `a[i, 2:5]`: a row or slice, whose indices are those of now.
+
+        The element, if one value turns out to be all indices.
+        """
         inner = node.slice
         nodes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+        first = None
+        if not isinstance(inner, (ast.Tuple, ast.Slice)) and not (isinstance(inner, ast.Constant) and inner.value is Ellipsis):
+            first = self.expr(inner)
+            if first.__class__ is Tup:
+                # All indices, as the result of a function.
+                values = [self.as_value(item, inner) for item in first.items]
+                index = self.element_place(array, values, [inner] * len(values), node)
+                return Val(f"(load {array.ty} #{array.number} {index} {self.place_of(node)})", array.ty, None, None, False)
         dots = [place for place, one in enumerate(nodes) if isinstance(one, ast.Constant) and one.value is Ellipsis]
         full = lambda: ast.copy_location(ast.Slice(), node)
         if len(dots) > 1:
@@ -77,7 +88,7 @@ class Indexing:
                 found = self.slice_of(array, place, one)
                 extents.append(found.length)
             else:
-                found = self.value(one)
+                found = self.value(one) if first is None else self.as_value(first, one)
                 self.check_index(array, place, found, one)
                 if found.const is None and not found.text.startswith("(val "):
                     found = self.set_temporary(found)
