@@ -16,6 +16,7 @@ mod kernel;
 mod nrt;
 mod pairs;
 mod planner;
+mod pool;
 mod python;
 mod row;
 
@@ -29,6 +30,7 @@ type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.
 const BENCHES: &[Bench] = &[
+    ("algorithms", python::algorithms),
     ("backends", backends::rows),
     ("compile", compile::rows),
     ("copies", python::copies),
@@ -38,6 +40,7 @@ const BENCHES: &[Bench] = &[
     ("nrt", nrt::rows),
     ("package", python::package),
     ("planner", planner::rows),
+    ("pool", pool::rows),
     ("python", python::kernels),
 ];
 

@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
-use crate::lender::{Lender, Lent};
+use crate::lender::{Inherited, Lender, Lent};
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
@@ -157,7 +157,7 @@ impl<B: Backend> Allocation<B> {
     pub unsafe fn from_lender<L: Lender<B>>(
         context: &Context<B>,
         block: Block,
-        uses: Pending<B>,
+        uses: impl Into<Inherited<B>>,
         lender: NonNull<L>,
         slot: u32,
     ) -> Self {
@@ -165,7 +165,7 @@ impl<B: Backend> Allocation<B> {
         let context = unsafe { ptr::read(context) };
         // SAFETY: the caller's promise.
         let lent = unsafe { Lent::new(lender, slot) };
-        Self::new(context, block, Uses::inherited(uses), Owner::Lent(lent))
+        Self::new(context, block, uses.into().0, Owner::Lent(lent))
     }
 
     /// Foreign memory that `owner` keeps alive. Dropping the allocation drops `owner` after every
@@ -344,6 +344,20 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    /// Takes over the checked launches that wrote `src`, whose bytes a copy brings here: the next
+    /// wait for either of the two reports their failure. Call it after the copy was submitted.
+    pub(crate) fn take_over_failures(&self, src: &Self) {
+        #[cfg(feature = "alloc")]
+        {
+            let outcomes = src.unreported(Access::Read);
+            if !outcomes.is_empty() {
+                self.body.uses.add_copied_launches(outcomes);
+            }
+        }
+        #[cfg(not(feature = "alloc"))]
+        let _ = src;
+    }
+
     /// Whether the processor can read and write the memory for a copy. On a device that is the
     /// processor, device memory is memory of the process: OpenCL's and SYCL's runtimes for CPUs
     /// allocate it there, and their own copies are `memcpy`. Views of the program stay refused.
@@ -417,10 +431,8 @@ impl<B: Backend> Drop for Allocation<B> {
 impl<B: Backend> Allocation<B> {
     #[inline]
     fn give_back(&self, lent: Lent<B>, uses: Pending<B>) {
-        #[cfg(feature = "alloc")]
-        self.context.shared().end_exports(self.block.address(), self.block.size);
         // SAFETY: the owner is being dropped, and reads neither lender nor context afterwards.
-        unsafe { lent.give_back(&self.block, uses) };
+        unsafe { lent.give_back(&self.block, uses, &self.context) };
     }
 
     /// Drops an allocation that has uses or another owner than the context.

@@ -169,8 +169,8 @@ impl<B: Backend> Context<B> {
         self.allocate(&request).map(Memory::Usm)
     }
 
-    /// Reserves bytes within the limits. First frees memory that only waits to be freed, so that it
-    /// does not cause a refusal. Nothing is reserved during that, so a panic of a foreign owner
+    /// Reserves bytes within the limits. First frees memory that only waits to be freed, and before
+    /// a refusal or a fallback what pools hold without use. Nothing is reserved during that, so a panic of a foreign owner
     /// leaves no reservation.
     pub(crate) fn reserve(
         &self,
@@ -179,6 +179,13 @@ impl<B: Backend> Context<B> {
         fallback: Fallback,
     ) -> Result<MemoryType> {
         self.collect();
+        let refused = match self.shared().reserve(memory_type, bytes, Fallback::Refuse) {
+            Ok(memory_type) => return Ok(memory_type),
+            Err(error) => error,
+        };
+        if !self.trim_for(&refused) && fallback == Fallback::Refuse {
+            return Err(refused);
+        }
         self.shared().reserve(memory_type, bytes, fallback)
     }
 
@@ -376,7 +383,7 @@ impl<B: Backend> Context<B> {
 
     /// Calls the runtime with two contexts of one library. Returns `None` for contexts of two
     /// libraries: each library knows only its own handles.
-    fn with_peer<R>(
+    pub(crate) fn with_peer<R>(
         &self,
         peer: &Self,
         call: impl FnOnce(&B::Context, &B::Context) -> Result<R>,
@@ -495,15 +502,23 @@ impl<B: Backend> Context<B> {
         Ok(self.allocation_of(block, RING_SERIAL))
     }
 
-    /// Gives pinned blocks of copies back, for an allocation that found no memory. Returns whether
-    /// there were any.
+    /// Gives idle segments of pools and pinned blocks of copies back, for an allocation that found
+    /// no memory. Returns whether there were any.
     #[cold]
     fn trim_for(&self, error: &Error) -> bool {
+        let is_shortage = matches!(
+            error.kind,
+            ErrorKind::OutOfMemory { .. } | ErrorKind::OverMemory { .. } | ErrorKind::TooManyBlocks { .. }
+        );
+        #[cfg(feature = "alloc")]
+        if is_shortage && self.shared().trim_pools() > 0 {
+            return true;
+        }
         #[cfg(feature = "driver")]
         return matches!(error.kind, ErrorKind::OutOfMemory { .. }) && self.trim() > 0;
         #[cfg(not(feature = "driver"))]
         {
-            let _ = error;
+            let _ = is_shortage;
             false
         }
     }

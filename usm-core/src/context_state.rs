@@ -20,8 +20,6 @@ mod accounting;
 
 #[cfg(feature = "driver")]
 pub(crate) use accounting::RING_SERIAL;
-#[cfg(feature = "alloc")]
-pub(crate) use accounting::Unrecorded;
 
 /// Default time limit of waits in a context.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
@@ -137,6 +135,16 @@ impl ContextState {
         }));
         #[cfg(not(feature = "std"))]
         Ok(Entered())
+    }
+
+    /// Whether something that calls no driver may begin.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn may_begin(&self) -> bool {
+        #[cfg(feature = "std")]
+        return self.member.is_none() || process::runs();
+        #[cfg(not(feature = "std"))]
+        true
     }
 
     /// Call before a query, a wait or a release.

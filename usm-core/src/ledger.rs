@@ -7,7 +7,11 @@
 //! takes hundreds.
 
 #[cfg(feature = "alloc")]
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{
+    sync::{Arc, Weak},
+    vec::Vec,
+};
+use core::fmt;
 
 use crate::MemoryType;
 #[cfg(feature = "alloc")]
@@ -16,17 +20,33 @@ use crate::error::Result;
 use crate::gate::Gate;
 #[cfg(feature = "alloc")]
 use crate::registry::Blocks;
+#[cfg(feature = "alloc")]
+use crate::segment::{Flow, Lending};
 use crate::stats::{Stats, Tally};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The ledger of one device, shared by the contexts that a backend knows to be on it.
-#[derive(Debug)]
 pub struct Ledger {
     /// Bytes that count against the device's memory. Changed with the lock held; reads that
     /// tolerate a stale value take no lock.
     in_use: AtomicUsize,
     state: Mutex<State>,
+    /// Pools of the contexts, which answer for their own blocks.
+    #[cfg(feature = "alloc")]
+    pools: Mutex<Vec<(usize, Weak<dyn Lending>)>>,
+    /// Whether there was ever one, so that others pay one load.
+    #[cfg(feature = "alloc")]
+    has_pools: AtomicUsize,
     gate: Gate,
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("in_use", &self.in_use)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -65,6 +85,10 @@ impl Ledger {
         Self {
             in_use: AtomicUsize::new(0),
             state: Mutex::new(State { device: Tally::new(), entries: Entries::new(), serial: 0 }),
+            #[cfg(feature = "alloc")]
+            pools: Mutex::new(Vec::new()),
+            #[cfg(feature = "alloc")]
+            has_pools: AtomicUsize::new(0),
             gate: Gate::new(),
         }
     }
@@ -222,11 +246,19 @@ impl Ledger {
     }
 
     pub(crate) fn stats(&self, entry: EntryId) -> Stats {
-        self.state.lock().entries.at(entry).tally.snapshot()
+        #[cfg(feature = "alloc")]
+        let pools = self.settled_pools(Some(entry));
+        let stats = self.state.lock().entries.at(entry).tally.snapshot();
+        #[cfg(feature = "alloc")]
+        return with_holdings(stats, &pools);
+        #[cfg(not(feature = "alloc"))]
+        stats
     }
 
     /// Sets the peaks of the entry and of the device to the bytes live now.
     pub(crate) fn reset_peak(&self, entry: EntryId) {
+        #[cfg(feature = "alloc")]
+        drop(self.settled_pools(None));
         let mut state = self.state.lock();
         state.entries.at(entry).tally.reset_peak();
         state.device.reset_peak();
@@ -234,7 +266,55 @@ impl Ledger {
 
     /// Statistics of all contexts together.
     pub(crate) fn device_stats(&self) -> Stats {
-        self.state.lock().device.snapshot()
+        #[cfg(feature = "alloc")]
+        let pools = self.settled_pools(None);
+        let stats = self.state.lock().device.snapshot();
+        #[cfg(feature = "alloc")]
+        return with_holdings(stats, &pools);
+        #[cfg(not(feature = "alloc"))]
+        stats
+    }
+
+    /// A pool of a context, which answers from now on.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn register_pool(&self, entry: EntryId, pool: Weak<dyn Lending>) {
+        let mut pools = self.pools.lock();
+        pools.retain(|(_, pool)| pool.strong_count() > 0);
+        pools.push((entry.0, pool));
+        self.has_pools.store(1, Ordering::Relaxed);
+    }
+
+    /// The pools of a context, or of all.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn pools(&self, entry: Option<EntryId>) -> Vec<Arc<dyn Lending>> {
+        if self.has_pools.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let pools = self.pools.lock();
+        let of_entry = pools.iter().filter(|(of, _)| entry.is_none_or(|entry| entry.0 == *of));
+        of_entry.filter_map(|(_, pool)| pool.upgrade()).collect()
+    }
+
+    /// The same, after they told the ledger their latest numbers.
+    #[cfg(feature = "alloc")]
+    fn settled_pools(&self, entry: Option<EntryId>) -> Vec<Arc<dyn Lending>> {
+        let pools = self.pools(entry);
+        pools.iter().for_each(|pool| pool.settle());
+        pools
+    }
+
+    /// Adds a pool's differences.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn settle_pool(&self, entry: EntryId, memory_type: MemoryType, flow: &Flow) {
+        let mut state = self.state.lock();
+        state.device.settle(memory_type, flow);
+        state.entries.at(entry).tally.settle(memory_type, flow);
+    }
+
+    /// (current, peak) of a memory type of a context.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn current_and_peak(&self, entry: EntryId, memory_type: MemoryType) -> CurrentAndPeak {
+        self.state.lock().entries.at(entry).tally.current_and_peak(memory_type)
     }
 
     /// The live blocks of the entry's context, by address.
@@ -247,6 +327,12 @@ impl Ledger {
             let len = blocks.len();
             if len <= all.capacity() {
                 blocks.for_each(|info| all.push(*info));
+                drop(state);
+                let pools = self.pools(Some(entry));
+                if !pools.is_empty() {
+                    pools.iter().for_each(|pool| pool.list(&mut all));
+                    all.sort_unstable_by_key(|info| info.base);
+                }
                 return all;
             }
             drop(state);
@@ -259,13 +345,26 @@ impl Ledger {
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn find(&self, entry: EntryId, address: usize) -> Option<PointerInfo> {
-        self.state.lock().entries.at(entry).blocks.find(address)
+        let known = self.state.lock().entries.at(entry).blocks.find(address);
+        if known.is_some() || self.has_pools.load(Ordering::Relaxed) == 0 {
+            return known;
+        }
+        self.find_in_pools(Some(entry), address)
+    }
+
+    #[cfg(feature = "alloc")]
+    #[cold]
+    fn find_in_pools(&self, entry: Option<EntryId>, address: usize) -> Option<PointerInfo> {
+        self.pools(entry).iter().find_map(|pool| pool.find(address))
     }
 
     /// The live block of any context that contains `address`.
     #[cfg(feature = "driver")]
     pub fn find_any(&self, address: usize) -> Option<PointerInfo> {
-        self.state.lock().entries.entries.iter().find_map(|entry| entry.blocks.find(address))
+        let state = self.state.lock();
+        let known = state.entries.entries.iter().find_map(|entry| entry.blocks.find(address));
+        drop(state);
+        known.or_else(|| self.find_in_pools(None, address))
     }
 }
 
@@ -273,12 +372,27 @@ impl Ledger {
 impl crate::process::fork::LockAcrossFork for Ledger {
     fn hold(&self) {
         self.state.hold();
+        self.pools.hold();
     }
 
     unsafe fn release(&self) {
         // SAFETY: as the caller promises.
+        unsafe { self.pools.release() };
+        // SAFETY: as the caller promises.
         unsafe { self.state.release() };
     }
+}
+
+/// Statistics with what the pools hold.
+#[cfg(feature = "alloc")]
+fn with_holdings(mut stats: Stats, pools: &[Arc<dyn Lending>]) -> Stats {
+    for pool in pools {
+        let holding = pool.holding();
+        stats.reserved += holding.reserved as usize;
+        stats.cached += holding.cached as usize;
+        stats.pending += holding.pending as usize;
+    }
+    stats
 }
 
 impl State {

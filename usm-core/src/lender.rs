@@ -3,7 +3,9 @@
 use core::ptr::NonNull;
 
 use crate::backend::{Backend, Block};
+use crate::context::Context;
 use crate::pending::Pending;
+use crate::uses::Uses;
 
 /// Lends blocks by [`Allocation::from_lender`](crate::Allocation::from_lender), each under a number
 /// of its own, and takes them back. No allocation counts its lender or its context: the lender
@@ -15,6 +17,10 @@ use crate::pending::Pending;
 /// `uses` are complete, or hands them to the next owner of these bytes as the uses with which
 /// [`Allocation::from_lender`](crate::Allocation::from_lender) begins.
 pub unsafe trait Lender<B: Backend>: Send + Sync {
+    /// Whether [`take_back`](Self::take_back) tells other processes that the bytes end
+    /// ([`Watch::end_exports`](crate::segment::Watch::end_exports)), before anyone else gets them.
+    const ENDS_EXPORTS: bool = false;
+
     /// Takes back a block that it lent under `slot`. `uses` are the operations that still use it.
     ///
     /// The lender is a pointer and not a reference, because it may end here: with its last block.
@@ -32,10 +38,31 @@ pub unsafe trait Lender<B: Backend>: Send + Sync {
     }
 }
 
+/// The uses with which a lent block begins: operations that earlier owners of its bytes left in
+/// flight. Small, so that a pool's fast and slow ways meet without a copy through memory.
+#[allow(missing_debug_implementations, reason = "only passed on")]
+pub struct Inherited<B: Backend>(pub(crate) Uses<B>);
+
+impl<B: Backend> Inherited<B> {
+    /// None.
+    #[inline(always)]
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Uses::new())
+    }
+}
+
+impl<B: Backend> From<Pending<B>> for Inherited<B> {
+    #[inline]
+    fn from(uses: Pending<B>) -> Self {
+        Self(Uses::inherited(uses))
+    }
+}
+
 /// A lender of any type, and the slot of one block.
 pub(crate) struct Lent<B: Backend> {
     lender: NonNull<()>,
-    take_back: unsafe fn(NonNull<()>, u32, &Block, Pending<B>),
+    take_back: unsafe fn(NonNull<()>, u32, &Block, Pending<B>, &Context<B>),
     slot: u32,
     pub(crate) of_queue: bool,
 }
@@ -65,7 +92,14 @@ impl<B: Backend> Lent<B> {
             slot: u32,
             block: &Block,
             uses: Pending<B>,
+            context: &Context<B>,
         ) {
+            #[cfg(feature = "alloc")]
+            if !L::ENDS_EXPORTS {
+                context.shared().end_exports(block.address(), block.size);
+            }
+            #[cfg(not(feature = "alloc"))]
+            let _ = context;
             // SAFETY: the caller's promise.
             unsafe { L::take_back(lender.cast(), slot, block, uses) }
         }
@@ -77,8 +111,8 @@ impl<B: Backend> Lent<B> {
     /// # Safety
     /// As of [`Lender::take_back`].
     #[inline]
-    pub(crate) unsafe fn give_back(self, block: &Block, uses: Pending<B>) {
+    pub(crate) unsafe fn give_back(self, block: &Block, uses: Pending<B>, context: &Context<B>) {
         // SAFETY: the caller's promise; the function is the one of the lender's type.
-        unsafe { (self.take_back)(self.lender, self.slot, block, uses) }
+        unsafe { (self.take_back)(self.lender, self.slot, block, uses, context) }
     }
 }

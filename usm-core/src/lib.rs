@@ -19,6 +19,7 @@ pub mod backend;
 mod buffer;
 mod context;
 mod context_state;
+mod conversion;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod deadline;
 #[cfg(feature = "alloc")]
@@ -47,7 +48,12 @@ mod lazy_box;
 mod ledger;
 mod lender;
 pub mod limits;
+#[cfg(feature = "alloc")]
+mod peer_copy;
 mod pending;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod per_thread;
 #[cfg(feature = "std")]
 #[cfg_attr(
     not(feature = "driver"),
@@ -91,7 +97,8 @@ mod view;
 #[doc(hidden)]
 pub mod ends {
     pub use crate::process::{
-        Build, ForkOnce, Inside, Loading, ask, delay_forks, finish_work, in_arena, watch_forks, work,
+        Build, ForkOnce, Inside, Loading, ask, delay_forks, finish_work, guard_lock, in_arena, watch_forks,
+        work,
     };
 }
 
@@ -117,6 +124,7 @@ pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrde
 pub use buffer::Buffer;
 pub use context::{Context, Memory};
 pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
+pub use conversion::{Number, Numeric};
 #[cfg(feature = "alloc")]
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
@@ -128,7 +136,7 @@ pub use gate::ViewGuard;
 pub use index_record::IndexRecord;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
 #[doc(hidden)]
-pub use lender::Lender;
+pub use lender::{Inherited, Lender};
 pub use limits::Fallback;
 pub use pending::Pending;
 pub use queue::{Queue, Usage};

@@ -29,7 +29,7 @@ use crate::error::{ErrorKind, Result};
 
 pub use build::Build;
 pub use exit::finish_work;
-pub use fork::{Loading, delay as delay_forks, in_arena, watch_forks};
+pub use fork::{Loading, delay as delay_forks, guard_lock, in_arena, watch_forks};
 pub use fork_once::ForkOnce;
 
 /// All calls are allowed.
@@ -139,6 +139,12 @@ pub fn work() -> Result<Inside> {
 #[inline]
 pub fn ask() -> Result<Inside> {
     enter(ENDS)
+}
+
+/// Whether [`work`] would neither refuse nor delay.
+#[inline]
+pub(crate) fn runs() -> bool {
+    STAGE.load(Ordering::Relaxed) == RUNS
 }
 
 /// Whether [`ask`] would refuse. For code that calls no runtime and takes a lock that a forked

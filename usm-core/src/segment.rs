@@ -1,17 +1,21 @@
-//! Larger memory of a pool, and the ledger's part of the blocks that it lends: statistics,
-//! registry, history and observer know the blocks as their owners asked for them, and never the
-//! segments. The bytes of a segment count against the device's memory. For usm-pool; no part of the
-//! interface.
+//! Larger memory of a pool, and the ledger's part of the blocks that it lends: statistics, queries,
+//! history and observer know the blocks as their owners asked for them, and never the segments. The
+//! bytes of a segment count against the device's memory. The ledger asks the pool, so that a block
+//! comes and goes without the ledger's lock. For usm-pool; no part of the interface.
 
+use alloc::sync::Weak;
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::mem;
+use core::ptr::NonNull;
 
 use crate::allocation::release_after;
-use crate::backend::{Backend, Block, ContextOps};
+use crate::backend::{Backend, Block, ContextOps, PointerInfo};
 use crate::context::Context;
-use crate::context_state::Unrecorded;
+use crate::context_state::ContextState;
 use crate::deferred::Release;
 use crate::error::Result;
+use crate::history::Operation;
 use crate::limits::Fallback;
 use crate::pending::Pending;
 use crate::{AllocKind, MemoryType};
@@ -68,33 +72,125 @@ impl<B: Backend> Drop for Segment<B> {
     }
 }
 
-/// A block that entered the ledger and is not recorded yet.
-#[must_use = "the history has a record of every allocation"]
-#[allow(missing_debug_implementations, reason = "only passed on")]
-pub struct Entry {
-    serial: u64,
-    made: Unrecorded,
+/// What a pool's owners did since the pool last told the ledger: sums of bytes as requested, and
+/// numbers of blocks. The differences may wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flow {
+    /// Bytes allocated.
+    pub allocated: u64,
+    /// Bytes freed.
+    pub freed: u64,
+    /// Allocations.
+    pub allocations: u64,
+    /// Frees.
+    pub frees: u64,
 }
 
-impl Entry {
-    /// Enters a block that is lent next.
-    #[inline]
-    pub fn new<B: Backend>(context: &Context<B>, block: &Block) -> Self {
-        let (serial, made) = context.shared().count_lent_block(block);
-        Self { serial, made }
-    }
+/// Bytes of the segments of a pool, for statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holding {
+    /// Segments.
+    pub reserved: u64,
+    /// Free blocks that nothing uses.
+    pub cached: u64,
+    /// Free blocks that unfinished operations were last known to use.
+    pub pending: u64,
+}
 
-    /// Number of the block in the ledger, for [`leave`].
+/// A pool, as the ledger of its device asks it: blocks come and go without the ledger.
+pub trait Lending: Send + Sync {
+    /// Tells the ledger by [`settle`] what happened since the last call.
+    fn settle(&self);
+    /// What the segments hold.
+    fn holding(&self) -> Holding;
+    /// The live block that contains `address`, as requested.
+    fn find(&self, address: usize) -> Option<PointerInfo>;
+    /// Adds the live blocks to `all`.
+    fn list(&self, all: &mut Vec<PointerInfo>);
+    /// Returns idle segments to the runtime, for an allocation that found no memory. Returns their
+    /// bytes.
+    fn trim(&self) -> u64;
+}
+
+/// Makes a pool known to the ledger of its device, until it ends.
+pub fn register<B: Backend>(context: &Context<B>, pool: Weak<dyn Lending>) {
+    context.shared().register_pool(pool);
+}
+
+/// Adds a pool's differences to the statistics.
+pub fn settle<B: Backend>(context: &Context<B>, kind: AllocKind, flow: &Flow) {
+    context.shared().settle_pool(MemoryType::of(kind), flow);
+}
+
+/// Describes a block of a pool.
+#[must_use]
+pub fn describe<B: Backend>(context: &Context<B>, block: &Block) -> PointerInfo {
+    context.shared().describe(block)
+}
+
+/// What the state of a context asks of each block of a pool, without a call of an erased backend.
+#[allow(missing_debug_implementations, reason = "a pointer")]
+pub struct Watch(NonNull<ContextState>);
+
+// SAFETY: a shared reference in effect, to a value that threads share.
+unsafe impl Send for Watch {}
+// SAFETY: as above.
+unsafe impl Sync for Watch {}
+
+impl Watch {
+    /// # Safety
+    /// The context lives as long as the result is used.
     #[must_use]
-    pub fn serial(&self) -> u64 {
-        self.serial
+    pub unsafe fn new<B: Backend>(context: &Context<B>) -> Self {
+        Self(NonNull::from(context.shared()))
     }
 
-    /// Tells history and observer, once the block has an owner: an observer may panic.
-    #[inline]
-    pub fn record<B: Backend>(self, context: &Context<B>) {
-        context.shared().record_allocation(self.made);
+    #[inline(always)]
+    fn state(&self) -> &ContextState {
+        // SAFETY: the promise of `new`; a context keeps its state at one place.
+        unsafe { self.0.as_ref() }
     }
+
+    /// Whether an allocation that calls no driver may begin, and nobody records it: not in a child
+    /// of a process with an open runtime, and not once that runtime is being taken apart.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_begin(&self) -> bool {
+        let state = self.state();
+        !state.is_watched() && state.may_begin()
+    }
+
+    /// Whether allocations and frees are recorded, by a history or an observer.
+    #[inline]
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.state().is_watched()
+    }
+
+    /// Whether a free is recorded, or may have to be told to another process.
+    #[inline(always)]
+    #[must_use]
+    pub fn watches_frees(&self) -> bool {
+        self.state().history().watches_frees()
+    }
+
+    /// Tells other processes that these bytes end. Call it before they can be reused.
+    pub fn end_exports(&self, block: &Block) {
+        self.state().end_exports(block.address(), block.size);
+    }
+}
+
+/// Tells history and observer of an allocation, once the block has an owner: an observer may panic.
+#[cold]
+pub fn record_allocation<B: Backend>(context: &Context<B>, block: &Block) {
+    context.shared().record_lent(Operation::Allocate, block);
+}
+
+/// Tells history and observer of a free, before the address may be recorded again. Observers may
+/// panic.
+#[cold]
+pub fn record_free<B: Backend>(context: &Context<B>, block: &Block) {
+    context.shared().record_lent(Operation::Free, block);
 }
 
 /// Tells history and observer of a refusal.
@@ -102,12 +198,6 @@ pub fn record_refusal<B: Backend>(context: &Context<B>, kind: AllocKind, bytes: 
     if let Ok(memory_type) = MemoryType::try_from(kind) {
         context.shared().record_refusal(memory_type, bytes);
     }
-}
-
-/// Takes a block that came back out of the ledger. Observers may panic.
-#[inline]
-pub fn leave<B: Backend>(context: &Context<B>, block: &Block, serial: u64) {
-    context.shared().remove_lent_block(block, serial);
 }
 
 /// Whether the context may start anything new.

@@ -3,6 +3,8 @@
 use core::fmt;
 
 use crate::MemoryType;
+#[cfg(feature = "alloc")]
+use crate::segment::Flow;
 
 /// Counters of one memory type, or of the sum. Bytes, except the two counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,13 @@ pub struct Stats {
     /// Number of times that there was no memory for such a block. The copy then goes through fewer
     /// blocks, or the runtime's own.
     pub ring_refusals: usize,
+    /// Bytes of the segments of pools. Their blocks are in the numbers above as their owners asked
+    /// for them; a peak may miss what a pool's thread caches gave out since it was last told.
+    pub reserved: usize,
+    /// Bytes of the pools' free blocks that nothing uses.
+    pub cached: usize,
+    /// Bytes of the pools' free blocks that unfinished operations were last known to use.
+    pub pending: usize,
 }
 
 impl Stats {
@@ -168,6 +177,26 @@ impl Tally {
         self.by_type[memory_type.index()].remove(bytes)
     }
 
+    /// Adds the differences of a pool.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn settle(&mut self, memory_type: MemoryType, flow: &Flow) {
+        let row = &mut self.by_type[memory_type.index()];
+        row.allocated = row.allocated.wrapping_add(flow.allocated as usize);
+        row.freed = row.freed.wrapping_add(flow.freed as usize);
+        row.allocations = row.allocations.wrapping_add(flow.allocations as usize);
+        row.frees = row.frees.wrapping_add(flow.frees as usize);
+        row.peak = row.peak.max(row.allocated.wrapping_sub(row.freed));
+        let change = (flow.allocated as usize).wrapping_sub(flow.freed as usize);
+        self.current = self.current.wrapping_add(change);
+        self.peak = self.peak.max(self.current);
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn current_and_peak(&self, memory_type: MemoryType) -> (usize, usize) {
+        let row = &self.by_type[memory_type.index()];
+        (row.allocated.wrapping_sub(row.freed), row.peak)
+    }
+
     #[cfg(feature = "alloc")]
     pub(crate) fn leak(&mut self) {
         self.leaked = self.leaked.wrapping_add(1);
@@ -186,6 +215,6 @@ impl Tally {
         by_type.iter().for_each(|row| sum.add(row));
         (sum.current, sum.peak) = (self.current, self.peak);
         let (ring, ring_refusals) = (self.ring.counters(), self.ring_refusals);
-        Stats { by_type, sum, leaked: self.leaked, ring, ring_refusals }
+        Stats { by_type, sum, leaked: self.leaked, ring, ring_refusals, ..Stats::default() }
     }
 }

@@ -16,8 +16,10 @@ pub(crate) mod sleeping;
 #[cfg(usm_valgrind)]
 mod valgrind;
 
-#[cfg(all(not(loom), feature = "driver"))]
+#[cfg(all(not(loom), feature = "std"))]
 pub use core::sync::atomic::AtomicBool;
+#[cfg(all(not(loom), feature = "std"))]
+pub(crate) use core::sync::atomic::AtomicPtr;
 #[cfg(all(not(loom), target_has_atomic = "ptr"))]
 pub use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]

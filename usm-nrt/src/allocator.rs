@@ -20,8 +20,6 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::fallible::try_into_raw;
 use crate::fork;
-#[cfg(feature = "std")]
-use crate::local;
 use crate::source;
 use crate::system;
 
@@ -99,7 +97,7 @@ pub unsafe fn set_allocator_of_kind(
     #[cfg(feature = "std")]
     if kept {
         // Without the barrier, each thread returns its kept blocks by itself.
-        let _ = local::prepare_barrier();
+        let _ = usm_core::per_thread::prepare();
     }
     install(*allocator, None, kind, kept)
 }

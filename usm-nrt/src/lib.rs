@@ -10,27 +10,17 @@ extern crate self as usm_nrt;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[cfg(feature = "std")]
-#[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
-mod claims;
 #[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
 mod counters;
 mod fallible;
 mod refcount;
 mod symbols;
 mod sync;
-#[cfg(feature = "std")]
-#[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
-mod turn;
 
-#[cfg(loom)]
-pub use claims::{Claim, Claims};
 #[cfg(loom)]
 pub use counters::{Counters, Event};
 pub use refcount::{MAX_REFCOUNT, RefCount, Release};
 pub use symbols::{Slot, SlotError, SlotTable};
-#[cfg(loom)]
-pub use turn::{Turn, take_all};
 
 // The models of `tests/loom.rs` replace the atomics, and loom's have no C layout.
 #[cfg(not(loom))]

@@ -1,12 +1,10 @@
 //! The atomics and locks of all modelled code, so that the models in `tests/loom.rs` check the
 //! shipped code.
 
-#[cfg(all(feature = "std", not(loom)))]
-pub(crate) use core::sync::atomic::AtomicBool;
 #[cfg(all(not(loom), target_has_atomic = "ptr"))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 /// Atomics of a target without compare-and-swap.
 #[cfg(all(not(loom), not(target_has_atomic = "ptr")))]
 pub(crate) use portable_atomic::{AtomicPtr, AtomicUsize, Ordering, fence};

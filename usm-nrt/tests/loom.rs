@@ -8,7 +8,12 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use usm_nrt::{Claims, Counters, Event, RefCount, Release, Slot, SlotTable, Turn, take_all};
+use usm_core::per_thread::{Claim, Claims, Turn, take_all};
+use usm_nrt::{Counters, Event, RefCount, Release, Slot, SlotTable};
+
+fn place<T>(claim: Claim<T>) -> Option<NonNull<Claim<T>>> {
+    Some(NonNull::from(Box::leak(Box::new(claim))))
+}
 
 /// The counters of all threads.
 type Shards = Claims<Counters>;
@@ -148,7 +153,7 @@ fn one_of_two_definitions_stays() {
 
 /// A thread that counts once and ends.
 fn live_for_one_count(shards: &Shards) {
-    let shard = shards.claim(Counters::new).unwrap();
+    let shard = shards.claim(Counters::new, place).unwrap();
     shard.add_owned(Event::Alloc);
     shard.give_up();
 }
@@ -189,11 +194,11 @@ fn no_count_is_lost_when_threads_come_and_go() {
 fn threads_at_the_same_time_have_counters_of_their_own() {
     loom::model(|| {
         let shards = Arc::new(Shards::new());
-        let first = shards.claim(Counters::new).unwrap();
+        let first = shards.claim(Counters::new, place).unwrap();
         first.give_up();
         let claims = [(); 2].map(|()| {
             let shards = Arc::clone(&shards);
-            thread::spawn(move || core::ptr::from_ref(shards.claim(Counters::new).unwrap()).addr())
+            thread::spawn(move || core::ptr::from_ref(shards.claim(Counters::new, place).unwrap()).addr())
         });
         let [one, two] = claims.map(|thread| thread.join().unwrap());
         assert_ne!(one, two);
@@ -247,6 +252,7 @@ fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
     };
     take_all(
         shelves,
+        |_| true,
         |kept| &kept.turn,
         barrier,
         |kept| {
@@ -264,7 +270,7 @@ fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
 fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
     loom::model(|| {
         let all = Arc::new((Claims::new(), AtomicUsize::new(0)));
-        let kept = all.0.claim(Kept::new).unwrap();
+        let kept = all.0.claim(Kept::new, place).unwrap();
         let owner = {
             let all = Arc::clone(&all);
             thread::spawn(move || (0..2).filter(|_| kept.keep(&all.1)).count() as u32)
@@ -284,7 +290,7 @@ fn what_a_thread_begins_to_keep_meanwhile_is_not_touched() {
         let owner = {
             let all = Arc::clone(&all);
             thread::spawn(move || {
-                let kept = all.0.claim(Kept::new).unwrap();
+                let kept = all.0.claim(Kept::new, place).unwrap();
                 (kept, u32::from(kept.keep(&all.1)))
             })
         };

@@ -201,6 +201,8 @@ fn a_ready_block_is_chosen_before_one_that_waits_and_that_before_growth() {
     let [ours, theirs] = [(); 2].map(|()| context.queue(QueueOrder::InOrder).expect("a queue"));
     let pool = Pool::with(&context, AllocKind::Shared, options(|o| o.segment = 1 << 20));
     drop(pool.on(&theirs).allocate(&request(1)).expect("memory"));
+    // The block merges with the rest of its segment.
+    pool.trim(u64::MAX);
     let mut busy = pool.on(&ours).allocate(&request(1000)).expect("memory");
     let address = busy.as_ptr();
     filled(&ours, &mut busy).expect("a fill");

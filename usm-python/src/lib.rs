@@ -66,6 +66,8 @@ mod _usm {
     #[pymodule_export]
     use crate::storage::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]
+    use crate::storage::pool::PyPool;
+    #[pymodule_export]
     use crate::storage::snapshot::{PySnapshot, snapshot};
     #[pymodule_export]
     use crate::storage::stats::{history, reset_peak, stats, trim};
@@ -82,6 +84,7 @@ mod _usm {
         crate::array::dtype::add_names(module)?;
         crate::text::argument::cache_sequence_class(module.py())?;
         crate::device::defaults::prepare(module.py())?;
+        crate::storage::pool::prepare(module.py())?;
         crate::storage::track::prepare(module.py())?;
         crate::process::exit::register(module)
     }

@@ -11,6 +11,10 @@ use crate::history::{Operation, Record, now};
 use crate::ipc::life;
 use crate::ledger::{Amount, CurrentAndPeak};
 use crate::limits::{self, Fallback};
+#[cfg(feature = "alloc")]
+use crate::segment::{Flow, Lending};
+#[cfg(feature = "alloc")]
+use alloc::sync::Weak;
 
 /// In place of a serial number: the block is one of the ring, which is counted apart. The ledger
 /// begins at 1.
@@ -184,20 +188,32 @@ impl ContextState {
         self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
     }
 
-    /// Counts a block of a segment, whose bytes are in use already.
+    /// A pool of this context, which answers for its blocks.
     #[cfg(feature = "alloc")]
-    #[inline]
-    pub(crate) fn count_lent_block(&self, block: &Block) -> (u64, Unrecorded) {
-        self.count_block(block, None)
+    pub(crate) fn register_pool(&self, pool: Weak<dyn Lending>) {
+        self.ledger.register_pool(self.entry, pool);
     }
 
-    /// Removes a block of a segment before its address may be recorded again.
     #[cfg(feature = "alloc")]
-    #[inline]
-    pub(crate) fn remove_lent_block(&self, block: &Block, serial: u64) {
+    pub(crate) fn settle_pool(&self, memory_type: MemoryType, flow: &Flow) {
+        self.ledger.settle_pool(self.entry, memory_type, flow);
+    }
+
+    /// Returns idle segments of the pools of all contexts of the device. Returns their bytes.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn trim_pools(&self) -> u64 {
+        self.ledger.pools(None).iter().map(|pool| pool.trim()).sum()
+    }
+
+    /// Records an event of a block of a pool: before a free and after an allocation is counted.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn record_lent(&self, operation: Operation, block: &Block) {
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let numbers = self.ledger.remove(self.entry, amount, Some((block.address(), serial)));
-        self.record(Operation::Free, amount, block.address(), numbers);
+        let mut numbers = self.ledger.current_and_peak(self.entry, amount.memory_type);
+        if operation == Operation::Free {
+            numbers.0 = numbers.0.wrapping_sub(block.size);
+        }
+        self.record(operation, amount, block.address(), numbers);
     }
 
     /// Removes a block from the ledger in any case. Returns whether `free` freed it; otherwise its

@@ -18,6 +18,7 @@
 //! | [`After`], [`give_up`] | values that are released once events are complete |
 //! | [`Rested`](rested::Rested) | an event that reports complete with a delay |
 //! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes without them |
+//! | [`per_thread`] | values of each thread that another thread may take, rarely |
 //! | [`Few`] | a list that mostly has one element |
 //!
 //! This module names no runtime.
@@ -41,6 +42,8 @@ pub use crate::backend::NOT_TIMED;
 pub use crate::deadline::Deadline;
 pub use crate::few::Few;
 pub use crate::ledger::Ledger;
+#[doc(hidden)]
+pub use crate::per_thread;
 pub use table::table;
 #[doc(hidden)]
 pub use table::{needed, symbol};

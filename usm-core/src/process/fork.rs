@@ -244,6 +244,11 @@ pub fn watch_forks() {
     imp::watch();
 }
 
+/// Registers a lock of a pool, which forks then leave free.
+pub fn guard_lock<T: Send + 'static>(lock: &alloc::sync::Arc<crate::sync::Mutex<T>>) {
+    imp::guard(lock);
+}
+
 /// Registers a lock, which forks then leave free.
 pub(crate) use imp::guard;
 pub use imp::{delay, in_arena};

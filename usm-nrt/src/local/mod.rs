@@ -2,8 +2,6 @@
 //! unknown: they share the counters, and nothing is kept.
 
 #[cfg(feature = "std")]
-mod barrier;
-#[cfg(feature = "std")]
 mod cache;
 #[cfg(feature = "std")]
 mod cache_default;
@@ -15,8 +13,6 @@ mod shelf;
 mod thread;
 #[cfg(feature = "std")]
 mod thread_slot;
-#[cfg(feature = "std")]
-pub(crate) use barrier::prepare as prepare_barrier;
 #[cfg(feature = "std")]
 pub(crate) use cache::Cache;
 #[cfg(feature = "std")]

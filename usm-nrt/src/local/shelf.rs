@@ -8,10 +8,11 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::{CLASSES, barrier, class_size};
+use usm_core::per_thread::{self, Claim, Claims, Turn};
+
+use super::{CLASSES, class_size};
 use crate::block::{Chain, Kept, Stack};
-use crate::claims::{Claim, Claims};
-use crate::turn::{self, Turn};
+use crate::fallible::try_into_raw;
 
 /// Maximum number of bytes on a shelf.
 const ROOM: usize = 256 * 1024;
@@ -59,7 +60,7 @@ impl Shelf {
 
     /// Claims a shelf for the calling thread until it gives it up; `None` without memory.
     pub(super) fn claim() -> Option<&'static Claim<Self>> {
-        SHELVES.claim(Self::new)
+        SHELVES.claim(Self::new, try_into_raw)
     }
 
     /// A kept block of `class` and of the current generation.
@@ -176,10 +177,11 @@ pub(crate) fn set_generation(generation: u32) {
 pub(crate) fn clear_all() -> Chain {
     let mut taken = Chain::new();
     let _guard = CLOSING.lock();
-    turn::take_all(
+    per_thread::take_all(
         &SHELVES,
+        |_| true,
         |shelf| &shelf.turn,
-        barrier::in_all_threads,
+        per_thread::in_all_threads,
         |shelf| taken.append(shelf.empty()),
     );
     taken

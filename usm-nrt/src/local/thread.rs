@@ -5,12 +5,13 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use std::thread_local;
 
+use usm_core::per_thread::{Claim, Claims};
+
 use super::cache::Cache;
 use super::nesting::Nesting;
 use super::shelf::Shelf;
 use super::{cache_default, thread_slot};
 use crate::block::{self, Kept};
-use crate::claims::{Claim, Claims};
 use crate::counters::{Counters, Event};
 use crate::fallible::try_into_raw;
 use crate::meminfo::MemInfo;
@@ -103,7 +104,7 @@ impl Local {
     #[cold]
     #[inline(never)]
     fn claim_shard(&self) -> Option<&'static Claim<Counters>> {
-        self.shard.set(SHARDS.claim(Counters::new));
+        self.shard.set(SHARDS.claim(Counters::new, try_into_raw));
         self.shard.get()
     }
 

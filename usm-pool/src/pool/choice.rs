@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::space::{Order, Owner, Space, Travel};
+use super::space::{Order, Space, Travel};
 
 /// Candidates whose operations are asked before the best of them is followed.
 const ASKED: usize = 64;
@@ -64,6 +64,9 @@ pub(crate) trait Ground {
 
     /// A pause while another thread works.
     fn pause(&self);
+
+    /// Brings the blocks of all caches back to the space.
+    fn gather(&self);
 }
 
 pub(crate) struct Demand {
@@ -72,7 +75,6 @@ pub(crate) struct Demand {
     pub(crate) alignment: u64,
     /// The queue of the first operation, or idle if that is not known.
     pub(crate) queue: Order,
-    pub(crate) owner: Owner,
     pub(crate) reuse: Reuse,
     pub(crate) limit: u64,
     /// Bytes of a new segment; 0 for what suits.
@@ -97,7 +99,7 @@ pub(crate) enum Refusal<E> {
 
 type Answer<G> = Result<Given<<G as Ground>::Uses>, Refusal<<G as Ground>::Error>>;
 
-/// Gives a block, or says why not.
+/// Gives a block of the space, or says why not.
 pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     let at_once = ready(ground, demand, true)
         .or_else(|| follow(ground, demand, BETTER, Reuse::Ready))
@@ -105,9 +107,14 @@ pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     if let Some(given) = at_once {
         return Ok(given);
     }
+    let mut gathered = false;
     for _ in 0..PATIENCE {
         if let Some(given) = search(ground, demand) {
             return Ok(given);
+        }
+        if !core::mem::replace(&mut gathered, true) {
+            ground.gather();
+            continue;
         }
         let first = ground.with(|space| !core::mem::replace(&mut space.growing, true));
         if first {
@@ -125,6 +132,7 @@ pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
         let waiting = ground.with(Space::detach_all_waiting);
         ground.wait(&waiting);
         attach_all(ground, waiting);
+        ground.gather();
         collect(ground);
         if let Some(given) = search(ground, demand) {
             return Ok(given);
@@ -162,7 +170,7 @@ fn ready<G: Ground>(ground: &G, demand: &Demand, asks: bool) -> Option<Given<G::
         let (address, has_front, has_back) = space.cut(slot, demand.size, demand.alignment);
         let at_once = uses.order() == Order::Idle || !(has_front || has_back);
         if at_once {
-            space.give(slot, demand.size, demand.alignment, demand.owner, || Travel::NONE, &mut gone);
+            space.give(slot, demand.size, demand.alignment, || Travel::NONE, &mut gone);
         }
         Some((slot, uses, at_once.then_some(address)))
     })?;
@@ -179,7 +187,7 @@ fn give<G: Ground>(ground: &G, demand: &Demand, slot: u32, uses: G::Uses) -> Giv
     let address = ground.with(|space| {
         let (address, ..) = space.cut(slot, demand.size, demand.alignment);
         let next = || rest.next().unwrap_or(Travel::NONE);
-        space.give(slot, demand.size, demand.alignment, demand.owner, next, &mut gone);
+        space.give(slot, demand.size, demand.alignment, next, &mut gone);
         address
     });
     Given { slot, address, uses }
@@ -223,7 +231,7 @@ fn follow<G: Ground>(ground: &G, demand: &Demand, count: usize, reuse: Reuse) ->
     Some(give(ground, demand, slot, uses))
 }
 
-/// Asks all operations on free blocks, and merges neighbours.
+/// Asks all operations on free blocks of the space, and merges neighbours.
 pub(crate) fn collect<G: Ground>(ground: &G) {
     let waiting = ground.with(Space::detach_all_waiting);
     attach_all(ground, waiting);
@@ -293,7 +301,7 @@ fn grow<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
                     let slot = ground.with(|space| {
                         let slot = space.add_segment(address, bytes, memory);
                         let none = || Travel::NONE;
-                        space.give(slot, demand.size, demand.alignment, demand.owner, none, &mut gone);
+                        space.give(slot, demand.size, demand.alignment, none, &mut gone);
                         slot
                     });
                     return Ok(Given { slot, address, uses: Travel::NONE });

@@ -16,31 +16,45 @@
 //!   on whatever thread. Each segment is freed after the operations on all of its bytes.
 //! - The one lock is held for a search in ordered lists, over no call of a driver and no callback,
 //!   and forks find it free.
+//! - A block in a thread's cache is out for the space, and has no owner. Only the holder of the
+//!   cache's turn touches its list. The pool lives as long as a block is out.
 
+mod bins;
 mod choice;
 mod space;
+mod table;
+#[cfg(feature = "std")]
+mod threads;
 
 pub mod replay;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use usm_core::backend::ContextOps;
-use usm_core::segment::{self, Entry, Segment};
+use usm_core::segment::{self, Holding, Lending, Segment, Watch};
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Lender, MemorySource,
-    MemoryType, Pending, Queue, Request, Result,
+    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Inherited, Lender,
+    MemorySource, MemoryType, Pending, PointerInfo, Queue, Request, Result,
 };
 
-use crate::sync::{Mutex, in_arena};
+use crate::sync::Mutex;
 
+use bins::{Chain, Flow};
 pub use choice::Reuse;
 use choice::{Demand, Given, Ground, Refusal, Status};
-use space::{Order, Owner, Space, State, Travel};
+use space::{Gone, Order, Space, Travel};
+use table::{Num64, Table};
+/// For tests: as on a system without a barrier in all threads.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use threads::set_no_barrier;
 
 /// How a pool grows and what it keeps. Sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,24 +170,56 @@ impl<B: Backend> Travel for Pending<B> {
 
 type Callback = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
+type SpaceOf<B> = Space<Pending<B>, Segment<B>>;
+
 /// The pool itself. Its handles count it; its blocks together hold one count once it is closed.
-struct Shared<B: Backend> {
+struct Shared<B: Backend + 'static> {
+    /// The pool's number among the caches of threads.
+    #[cfg(feature = "std")]
+    id: u64,
+    /// Of `context`, which is dropped after it.
+    watch: Watch,
     context: Context<B>,
+    context_id: u64,
     kind: AllocKind,
     options: PoolOptions,
-    space: Mutex<Space<Pending<B>, Segment<B>>>,
+    /// Bytes above which nothing stays that comes back.
+    keep: u64,
+    /// What [`Space`] last said, for the caches.
+    reserved: Num64,
+    /// Whether all handles are gone: blocks that come back pass the caches by.
+    closed: AtomicBool,
+    /// The number of the next allocation.
+    ids: Num64,
+    table: Table<Pending<B>>,
+    space: Arc<Mutex<SpaceOf<B>>>,
     tags: Mutex<Vec<String>>,
     callback: Mutex<Option<Callback>>,
 }
 
-impl<B: Backend> Ground for Shared<B> {
+impl<B: Backend + 'static> Ground for Shared<B> {
     type Uses = Pending<B>;
     type Memory = Segment<B>;
     type Error = Error;
 
     /// A fork leaves the space free in the child.
-    fn with<R>(&self, call: impl FnOnce(&mut Space<Pending<B>, Segment<B>>) -> R) -> R {
-        in_arena(|| call(&mut self.space.lock()))
+    fn with<R>(&self, call: impl FnOnce(&mut SpaceOf<B>) -> R) -> R {
+        let mut space = self.space.lock();
+        let result = call(&mut space);
+        self.reserved.set(space.counters.reserved);
+        result
+    }
+
+    fn gather(&self) {
+        self.take_in(|space, gone| {
+            space.empty_store(gone);
+        });
+        #[cfg(feature = "std")]
+        {
+            let mut chains = Vec::new();
+            threads::take_all(self.id, |cache| chains.push(cache.bins().empty(&self.table, false)));
+            self.take_in(|space, gone| chains.into_iter().for_each(|chain| space.take_chain(chain, gone)));
+        }
     }
 
     fn status(&self, uses: &Pending<B>) -> Status {
@@ -226,10 +272,11 @@ impl<B: Backend> Ground for Shared<B> {
 }
 
 /// Each segment is freed after the operations on its bytes.
-impl<B: Backend> Drop for Shared<B> {
+impl<B: Backend + 'static> Drop for Shared<B> {
     fn drop(&mut self) {
+        self.settle();
         let mut gone = Vec::new();
-        let all = self.space.get_mut().end(&mut gone);
+        let all = self.with(|space| space.end(&mut gone));
         for (memory, uses) in all {
             memory.free_after(uses);
         }
@@ -237,18 +284,142 @@ impl<B: Backend> Drop for Shared<B> {
 }
 
 /// The last of these closes the pool.
-struct Handle<B: Backend>(Arc<Shared<B>>);
+struct Handle<B: Backend + 'static>(Arc<Shared<B>>);
 
-impl<B: Backend> Drop for Handle<B> {
+impl<B: Backend + 'static> Drop for Handle<B> {
     fn drop(&mut self) {
-        let blocks = self.0.with(|space| {
-            space.closed = true;
-            space.counters.blocks
+        let shared = &self.0;
+        shared.closed.store(true, Ordering::SeqCst);
+        shared.close();
+        let count_of_all = Arc::clone(shared);
+        let ends_with_last = shared.with(|space| {
+            space.ends_with_last = space.counters.blocks_out > 0;
+            space.ends_with_last
         });
-        if blocks > 0 {
-            // The count of all blocks together, which the last one releases.
-            core::mem::forget(Arc::clone(&self.0));
+        if ends_with_last {
+            core::mem::forget(count_of_all);
         }
+    }
+}
+
+impl<B: Backend + 'static> Shared<B> {
+    /// Takes blocks and sums of all caches: none of them serves the pool any more.
+    fn close(&self) {
+        #[cfg(feature = "std")]
+        {
+            let mut taken = Vec::new();
+            threads::take_all(self.id, |cache| {
+                let flow = Flow::new();
+                flow.add(&cache.flow);
+                taken.push((cache.bins().empty(&self.table, false), flow));
+                cache.clear();
+            });
+            self.take_in(|space, gone| {
+                for (chain, flow) in taken {
+                    space.take_chain(chain, gone);
+                    space.flow.add(&flow);
+                }
+            });
+        }
+        self.take_in(|space, gone| space.empty_store(gone));
+    }
+
+    /// Takes blocks into the space. The caller has a count of its own: the last block of a closed
+    /// pool releases that of all blocks.
+    fn take_in(&self, call: impl FnOnce(&mut SpaceOf<B>, &mut Gone<Pending<B>>)) {
+        let (mut gone, mut idle) = (Vec::new(), Vec::new());
+        let is_last = self.with(|space| {
+            call(space, &mut gone);
+            while space.counters.reserved > self.keep {
+                let Some((segment, memory)) = space.remove_idle_segment() else { break };
+                space.unreserve(segment.bytes);
+                idle.push(memory);
+            }
+            let is_last = space.ends_with_last && space.counters.blocks_out == 0;
+            space.ends_with_last &= !is_last;
+            is_last
+        });
+        drop((gone, idle));
+        if is_last {
+            // SAFETY: in an `Arc`, whose count the last handle left for the blocks; this was the
+            // last one, and the flag above says so once.
+            unsafe { Arc::decrement_strong_count(core::ptr::from_ref(self)) };
+        }
+    }
+
+    /// The sums of all threads, and bytes of caches: without operations, and with some.
+    fn sums(&self, space: &SpaceOf<B>) -> (Flow, (u64, u64)) {
+        let flow = Flow::new();
+        flow.add(&space.flow);
+        let mut free = space.free_bytes();
+        let mut add = |more: (u64, u64)| free = (free.0 + more.0, free.1 + more.1);
+        add(space.store.free_bytes());
+        #[cfg(feature = "std")]
+        threads::for_each(self.id, |cache| {
+            flow.add(&cache.flow);
+            add(cache.bins().free_bytes());
+        });
+        (flow, free)
+    }
+
+    /// Looks at the peak, and tells the ledger what happened since it was last told.
+    fn settle(&self) {
+        let flow = self.with(|space| {
+            let (flow, _) = self.sums(space);
+            space.counters.peak_live = space.counters.peak_live.max(flow.live());
+            let now = [&flow.allocated, &flow.freed, &flow.allocations, &flow.frees].map(Num64::get);
+            let told = core::mem::replace(&mut space.told, now);
+            segment::Flow {
+                allocated: now[0].wrapping_sub(told[0]),
+                freed: now[1].wrapping_sub(told[1]),
+                allocations: now[2].wrapping_sub(told[2]),
+                frees: now[3].wrapping_sub(told[3]),
+            }
+        });
+        segment::settle(&self.context, self.kind, &flow);
+    }
+
+    #[inline(always)]
+    fn block_of(&self, address: u64, bytes: u64, alignment: usize) -> Block {
+        // The address is one of a segment, which came from a pointer.
+        let pointer = NonNull::new(core::ptr::with_exposed_provenance_mut(address as usize));
+        let pointer = pointer.unwrap_or(NonNull::dangling());
+        Block { pointer, size: bytes as usize, alignment, kind: self.kind }
+    }
+
+    fn describe(&self, block: &table::Block<Pending<B>>) -> PointerInfo {
+        let block = self.block_of(block.address.get(), block.bytes.get(), 1);
+        segment::describe(&self.context, &block)
+    }
+}
+
+impl<B: Backend + 'static> Lending for Shared<B> {
+    fn settle(&self) {
+        Self::settle(self);
+    }
+
+    fn holding(&self) -> Holding {
+        self.with(|space| {
+            let (_, (cached, pending)) = self.sums(space);
+            Holding { reserved: space.counters.reserved, cached, pending }
+        })
+    }
+
+    fn find(&self, address: usize) -> Option<PointerInfo> {
+        self.with(|space| space.find(address as u64).map(|block| self.describe(block)))
+    }
+
+    fn list(&self, all: &mut Vec<PointerInfo>) {
+        self.with(|space| {
+            let live = space.all_out().filter(|block| block.is_live());
+            all.extend(live.map(|block| self.describe(block)));
+        });
+    }
+
+    fn trim(&self) -> u64 {
+        self.gather();
+        choice::collect(self);
+        choice::release(self, 0)
     }
 }
 
@@ -272,7 +443,8 @@ impl<B: Backend> Drop for Handle<B> {
 /// assert_eq!(pool.leaks()[0].tag, "second");
 /// # Ok::<(), usm_core::Error>(())
 /// ```
-pub struct Pool<B: Backend> {
+pub struct Pool<B: Backend + 'static> {
+    shared: Arc<Shared<B>>,
     handle: Arc<Handle<B>>,
     /// The queue of the next operation on what is allocated, with its context.
     queue: Order,
@@ -281,21 +453,22 @@ pub struct Pool<B: Backend> {
     tag: u32,
 }
 
-impl<B: Backend> Clone for Pool<B> {
+impl<B: Backend + 'static> Clone for Pool<B> {
     fn clone(&self) -> Self {
         let Self { queue, queue_context, tag, .. } = *self;
-        Self { handle: Arc::clone(&self.handle), queue, queue_context, tag }
+        let (shared, handle) = (Arc::clone(&self.shared), Arc::clone(&self.handle));
+        Self { shared, handle, queue, queue_context, tag }
     }
 }
 
-impl<B: Backend> fmt::Debug for Pool<B> {
+impl<B: Backend + 'static> fmt::Debug for Pool<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("kind", &self.shared().kind).field("stats", &self.stats()).finish()
     }
 }
 
 /// One line with the numbers, and one for each of the tags that hold most.
-impl<B: Backend> fmt::Display for Pool<B> {
+impl<B: Backend + 'static> fmt::Display for Pool<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PoolStats { live, reserved, cached, pending, leaked, blocks, .. } = self.stats();
         write!(f, "{} pool: {live} bytes live in {blocks} blocks, ", self.shared().kind)?;
@@ -313,7 +486,7 @@ impl<B: Backend> fmt::Display for Pool<B> {
     }
 }
 
-impl<B: Backend> Pool<B> {
+impl<B: Backend + 'static> Pool<B> {
     /// A pool of this kind without a limit of its own. Takes no memory before its first block.
     #[must_use]
     pub fn new(context: &Context<B>, kind: AllocKind) -> Self {
@@ -323,20 +496,36 @@ impl<B: Backend> Pool<B> {
     /// A pool with these options.
     #[must_use]
     pub fn with(context: &Context<B>, kind: AllocKind, options: PoolOptions) -> Self {
-        let shared = Shared {
+        let table = Table::new();
+        let space = Arc::new(Mutex::new(Space::new(table.clone())));
+        #[cfg(feature = "std")]
+        usm_core::ends::guard_lock(&space);
+        let shared = Arc::new(Shared {
+            #[cfg(feature = "std")]
+            id: threads::new_pool(),
+            // SAFETY: of the context beside it, whose state has one place for all clones.
+            watch: unsafe { Watch::new(context) },
             context: context.clone(),
+            context_id: context.id(),
             kind,
             options,
-            space: Mutex::new(Space::new()),
+            keep: options.keep.map_or(u64::MAX, |keep| keep as u64),
+            reserved: Num64::new(0),
+            closed: AtomicBool::new(false),
+            ids: Num64::new(1),
+            table,
+            space,
             tags: Mutex::new(alloc::vec![String::new()]),
             callback: Mutex::new(None),
-        };
-        let handle = Arc::new(Handle(Arc::new(shared)));
-        Self { handle, queue: Order::Idle, queue_context: context.id(), tag: 0 }
+        });
+        let known: Arc<dyn Lending> = Arc::<Shared<B>>::clone(&shared);
+        segment::register(context, Arc::downgrade(&known));
+        let handle = Arc::new(Handle(Arc::clone(&shared)));
+        Self { shared, handle, queue: Order::Idle, queue_context: context.id(), tag: 0 }
     }
 
     fn shared(&self) -> &Shared<B> {
-        &self.handle.0
+        &self.shared
     }
 
     /// The same pool for memory that this queue uses first. Blocks that its earlier work still uses
@@ -374,16 +563,21 @@ impl<B: Backend> Pool<B> {
     /// What the pool holds.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        let (counters, (cached, pending)) = self.shared().with(|space| (space.counters, space.free_bytes()));
+        let shared = self.shared();
+        shared.settle();
+        let (counters, flow, (cached, pending)) = shared.with(|space| {
+            let (flow, free) = shared.sums(space);
+            (space.counters, flow, free)
+        });
         PoolStats {
-            live: counters.live,
+            live: flow.live(),
             reserved: counters.reserved,
             cached,
             pending,
             peak_live: counters.peak_live,
             peak_reserved: counters.peak_reserved,
             leaked: counters.leaked,
-            blocks: counters.blocks,
+            blocks: flow.allocations.get().saturating_sub(flow.frees.get()),
             waits: counters.waits,
             misuses: counters.misuses,
         }
@@ -392,6 +586,7 @@ impl<B: Backend> Pool<B> {
     /// Returns idle segments until at most `bytes` are reserved. Returns the bytes that went. Does
     /// not wait for work.
     pub fn trim(&self, bytes: u64) -> u64 {
+        self.shared().gather();
         choice::collect(self.shared());
         choice::release(self.shared(), bytes)
     }
@@ -405,21 +600,17 @@ impl<B: Backend> Pool<B> {
     /// The blocks that are out, oldest first.
     #[must_use]
     pub fn leaks(&self) -> Vec<PoolBlock> {
-        let (mut owners, now) = self.shared().with(|space| {
-            let mut owners: Vec<Owner> = Vec::new();
-            for (_, segment) in space.segments() {
-                let live = space.blocks_of(segment).filter(|block| block.state == State::Live);
-                owners.extend(live.map(|block| block.owner));
-            }
-            (owners, space.counters.allocations)
+        let shared = self.shared();
+        let (mut owners, now) = shared.with(|space| {
+            let live = space.all_out().filter(|block| block.is_live());
+            let owner = |block: &table::Block<_>| (block.id.get(), block.bytes.get(), block.tag.get());
+            (live.map(owner).collect::<Vec<_>>(), shared.sums(space).0.allocations.get())
         });
-        owners.sort_unstable_by_key(|owner| owner.id);
-        let tags = self.shared().tags.lock();
-        let block = |owner: Owner| PoolBlock {
-            id: owner.id,
-            bytes: owner.bytes,
-            tag: tags.get(owner.tag as usize).cloned().unwrap_or_default(),
-            age: now - owner.id,
+        owners.sort_unstable();
+        let tags = shared.tags.lock();
+        let block = |(id, bytes, tag): (u64, u64, u32)| {
+            let tag = tags.get(tag as usize).cloned().unwrap_or_default();
+            PoolBlock { id, bytes, tag, age: now.saturating_sub(id) }
         };
         owners.into_iter().map(block).collect()
     }
@@ -432,26 +623,27 @@ impl<B: Backend> Pool<B> {
 
     fn exhausted(&self, requested: u64) -> Error {
         let shared = self.shared();
-        let (counters, pending, largest) =
-            shared.with(|space| (space.counters, space.free_bytes().1, space.largest_free()));
+        let (live, reserved, pending, largest) = shared.with(|space| {
+            let (flow, (_, pending)) = shared.sums(space);
+            (flow.live(), space.counters.reserved, pending, space.largest_free())
+        });
         let limit = shared.options.limit.map_or(u64::MAX, |limit| limit as u64);
-        let (live, reserved) = (counters.live, counters.reserved);
         ErrorKind::PoolExhausted { requested, limit, live, reserved, pending, largest }.into()
     }
 
     /// A block, after the callback if none is left.
-    fn choose(&self, demand: &Demand) -> core::result::Result<Given<Pending<B>>, Error> {
+    fn choose(&self, demand: &Demand, requested: u64) -> core::result::Result<Given<Pending<B>>, Error> {
         let shared = self.shared();
         let mut error = Error::from(ErrorKind::SizeOverflow);
         for _ in 0..=3 {
             error = match choice::allocate(shared, demand) {
                 Ok(given) => return Ok(given),
-                Err(Refusal::Exhausted) => self.exhausted(demand.owner.bytes),
+                Err(Refusal::Exhausted) => self.exhausted(requested),
                 Err(Refusal::Memory(error)) => error,
             };
             let callback = shared.callback.lock().clone();
             match callback {
-                Some(free) if free(demand.owner.bytes) => {}
+                Some(free) if free(requested) => {}
                 _ => break,
             }
         }
@@ -459,21 +651,112 @@ impl<B: Backend> Pool<B> {
     }
 }
 
-impl<B: Backend> MemorySource<B> for Pool<B> {
-    /// Waits only for work without which the request would be refused.
-    ///
-    /// # Errors
-    /// [`ErrorKind::PoolExhausted`] at the pool's limit; [`ErrorKind::WrongKind`]; as of
-    /// [`Context`].
-    fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
+impl<B: Backend + 'static> Pool<B> {
+    /// A block of the calling thread's cache, for a request that is valid and that nobody records.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn take_cached(&self, request: &Request, alignment: usize) -> Option<Own<B>> {
+        let shared = self.shared();
+        let is_usual = request.kind == shared.kind
+            && self.queue_context == shared.context_id
+            && alignment.is_power_of_two()
+            && (1..=isize::MAX as usize / 2).contains(&request.size)
+            && shared.watch.may_begin();
+        if !is_usual {
+            return None;
+        }
+        let size = Space::<Pending<B>, Segment<B>>::round(request.size as u64)?;
+        let cache = threads::find(shared.id)?;
+        if !cache.begin() {
+            return None;
+        }
+        let taken = cache.bins().take(&shared.table, size, alignment as u64, self.queue);
+        cache.end();
+        let (slot, block) = taken?;
+        Some(self.own_cached(slot, block, request.size as u64, cache))
+    }
+
+    /// Marks a block that no list has as an owner's.
+    #[inline(always)]
+    fn own(&self, slot: u32, block: &table::Block<Pending<B>>, bytes: u64, id: u64) -> Own<B> {
+        let uses = match block.order() {
+            Order::Idle => Inherited::none(),
+            _ => block.take_uses().into(),
+        };
+        block.tag.set(self.tag);
+        block.id.set(id);
+        block.bytes.set(bytes);
+        Own { slot, address: block.address.get(), uses }
+    }
+
+    /// The same, counted by a cache of the calling thread.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn own_cached(
+        &self,
+        slot: u32,
+        block: &table::Block<Pending<B>>,
+        bytes: u64,
+        cache: &threads::Cache,
+    ) -> Own<B> {
+        cache.flow.allocate(bytes);
+        self.own(slot, block, bytes, cache.next_id(&self.shared().ids))
+    }
+
+    /// The owner of a block.
+    #[inline(always)]
+    fn allocation(&self, own: Own<B>, bytes: usize, alignment: usize) -> Allocation<B> {
+        let shared = self.shared();
+        let block = shared.block_of(own.address, bytes as u64, alignment);
+        let lender = NonNull::from(shared);
+        // SAFETY: the block lies in a segment that lives until it is back, is nobody else's, and
+        // comes with all operations on its bytes. The pool and its context live until the last
+        // block is back, whatever becomes of this handle.
+        unsafe { Allocation::from_lender(&shared.context, block, own.uses, lender, own.slot) }
+    }
+
+    /// A block for [`MemorySource::allocate`], when the thread's cache has none. Otherwise what that
+    /// returns, in a box because it is rare.
+    #[inline(never)]
+    fn find_slowly(&self, request: &Request) -> core::result::Result<Own<B>, Box<Result<Allocation<B>>>> {
+        let shared = self.shared();
+        let found = self.checked_demand(request).and_then(|(layout, demand)| {
+            let _entered = segment::admit(&shared.context)?;
+            self.find_block(&demand, layout.size() as u64)
+        });
+        match found {
+            Ok(own) if shared.watch.is_recorded() => {
+                let alignment = request.layout().map_or(1, |layout| layout.align());
+                let allocation = self.allocation(own, request.size, alignment);
+                shared.settle();
+                segment::record_allocation(&shared.context, allocation.block());
+                Err(Box::new(Ok(allocation)))
+            }
+            Ok(own) => {
+                shared.settle();
+                Ok(own)
+            }
+            Err(error) if is_refusal_of_memory(&error) => {
+                if request.fallback == Fallback::Host && shared.kind != AllocKind::Host {
+                    let mut of_host = *request;
+                    of_host.kind = AllocKind::Host;
+                    return Err(Box::new(shared.context.allocate(&of_host)));
+                }
+                segment::record_refusal(&shared.context, shared.kind, request.size);
+                Err(Box::new(Err(error)))
+            }
+            Err(error) => Err(Box::new(Err(error))),
+        }
+    }
+
+    fn checked_demand(&self, request: &Request) -> Result<(Layout, Demand)> {
         let (layout, shared) = (request.layout()?, self.shared());
-        let _entered = segment::admit(&shared.context)?;
         let kind = shared.kind;
         MemoryType::try_from(request.kind)?;
         if request.kind != kind {
             return Err(ErrorKind::WrongKind { expected: kind, found: request.kind }.into());
         }
-        let expected = shared.context.id();
+        let expected = shared.context_id;
         if self.queue_context != expected {
             return Err(ErrorKind::WrongContext { expected, found: self.queue_context }.into());
         }
@@ -482,42 +765,109 @@ impl<B: Backend> MemorySource<B> for Pool<B> {
             size: size.ok_or(ErrorKind::SizeOverflow)?,
             alignment: layout.align() as u64,
             queue: self.queue,
-            owner: Owner { bytes: layout.size() as u64, tag: self.tag, ..Owner::default() },
             reuse: shared.options.reuse,
             limit: shared.options.limit.map_or(u64::MAX, |limit| limit as u64),
             segment: shared.options.segment as u64,
         };
-        let given = match self.choose(&demand) {
-            Ok(given) => given,
-            Err(_) if request.fallback == Fallback::Host && kind != AllocKind::Host => {
-                let mut of_host = *request;
-                of_host.kind = AllocKind::Host;
-                return shared.context.allocate(&of_host);
+        Ok((layout, demand))
+    }
+
+    /// A block of the thread's cache, of the store that caches share, or of the space.
+    fn find_block(&self, demand: &Demand, bytes: u64) -> Result<Own<B>> {
+        let shared = self.shared();
+        let table = &shared.table;
+        #[cfg(feature = "std")]
+        let cache = caches(shared).then(|| threads::open(shared.id, &self.shared)).flatten();
+        #[cfg(feature = "std")]
+        if let Some(cache) = cache {
+            let kept = cache.enter(|bins| {
+                let own = bins.take(table, demand.size, demand.alignment, demand.queue);
+                let stored = || shared.with(|space| space.take_stored(demand, bins));
+                own.map(|(slot, _)| slot).or_else(stored)
+            });
+            if let Some((slot, block)) = kept.flatten().and_then(|slot| Some((slot, table.get(slot)?))) {
+                return Ok(self.own_cached(slot, block, bytes, cache));
             }
-            Err(error) => {
-                segment::record_refusal(&shared.context, kind, layout.size());
-                return Err(error);
+            if demand.size > bins::SMALL {
+                // Large blocks may merge to one that fits.
+                let large = cache.enter(|bins| bins.empty(table, true)).unwrap_or_default();
+                if !large.is_empty() {
+                    shared.take_in(|space, gone| space.take_chain(large, gone));
+                }
             }
-        };
-        // The address is one of a segment, which came from a pointer.
-        let pointer = NonNull::new(core::ptr::with_exposed_provenance_mut(given.address as usize));
-        let pointer = pointer.ok_or(ErrorKind::SizeOverflow)?;
-        let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
+        }
+        let given = self.choose(demand, bytes)?;
         #[cfg(usm_valgrind)]
         if given.uses.is_empty() {
+            let block = shared.block_of(given.address, bytes, 1);
             usm_core::substitute::without_values(block.pointer.as_ptr(), block.size);
         }
-        let entry = Entry::new(&shared.context, &block);
-        let (slot, serial) = (given.slot, entry.serial());
-        shared.with(|space| space.set_serial(slot, serial));
-        // SAFETY: an address in an `Arc`.
-        let lender = unsafe { NonNull::new_unchecked(Arc::as_ptr(&self.handle.0).cast_mut()) };
-        // SAFETY: the block lies in a segment that lives until it is back, is nobody else's, and
-        // comes with all operations on its bytes. The pool and its context live until the last
-        // block is back, whatever becomes of this handle.
-        let allocation = unsafe { Allocation::from_lender(&shared.context, block, given.uses, lender, slot) };
-        entry.record(&shared.context);
-        Ok(allocation)
+        let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
+        block.set_uses(given.uses);
+        #[cfg(feature = "std")]
+        if let Some(cache) = cache {
+            return Ok(self.own_cached(given.slot, block, bytes, cache));
+        }
+        let own = self.own(given.slot, block, bytes, shared.ids.add_shared(1));
+        shared.with(|space| space.flow.allocate(bytes));
+        Ok(own)
+    }
+}
+
+/// A block that an owner is about to get.
+struct Own<B: Backend> {
+    slot: u32,
+    address: u64,
+    uses: Inherited<B>,
+}
+
+/// Whether the error is of the memory, and not of the request.
+fn is_refusal_of_memory(error: &Error) -> bool {
+    !matches!(
+        error.kind,
+        ErrorKind::ZeroSize
+            | ErrorKind::BadAlignment { .. }
+            | ErrorKind::WrongKind { .. }
+            | ErrorKind::WrongContext { .. }
+            | ErrorKind::UnknownKind
+            | ErrorKind::Forked
+            | ErrorKind::ProcessEnds
+    )
+}
+
+/// Whether threads keep blocks of the pool.
+#[cfg(feature = "std")]
+#[inline(always)]
+fn caches<B: Backend + 'static>(shared: &Shared<B>) -> bool {
+    !cfg!(usm_valgrind) && !shared.closed.load(Ordering::Relaxed) && shared.reserved.get() <= shared.keep
+}
+
+impl<B: Backend + 'static> MemorySource<B> for Pool<B> {
+    /// Waits only for work without which the request would be refused.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PoolExhausted`] at the pool's limit; [`ErrorKind::WrongKind`]; as of
+    /// [`Context`].
+    #[inline(always)]
+    fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
+        let alignment = match request.alignment {
+            0 => Request::DEFAULT_ALIGNMENT,
+            alignment => alignment,
+        };
+        #[cfg(feature = "std")]
+        let cached = self.take_cached(request, alignment);
+        #[cfg(not(feature = "std"))]
+        let cached = None;
+        let own = match cached {
+            Some(own) => own,
+            None => match self.find_slowly(request) {
+                Ok(own) => own,
+                Err(other) => return *other,
+            },
+        };
+        // Both ways meet here, in registers: an owner that went through memory would be read before
+        // its parts are there.
+        Ok(self.allocation(own, request.size, alignment))
     }
 
     fn context(&self) -> &Context<B> {
@@ -525,50 +875,161 @@ impl<B: Backend> MemorySource<B> for Pool<B> {
     }
 }
 
-/// Puts a block back, also if an observer panics. The last one releases the count of all blocks.
-struct GiveBack<B: Backend> {
+/// What became of a block that came back to a cache.
+#[cfg(feature = "std")]
+enum Put<B: Backend + 'static> {
+    Done,
+    /// It is in the cache, and these are too many.
+    Over(Chain),
+    /// Not for the cache.
+    Refused(Pending<B>),
+}
+
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> Shared<B> {
+    /// Puts a block into a cache of the calling thread, whose turn it holds.
+    #[inline(always)]
+    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Pending<B>) -> Put<B> {
+        let Some(block) = self.table.get(slot) else { return Put::Refused(uses) };
+        let bytes = block.bytes.get();
+        if bytes == 0 || !caches(self) {
+            return Put::Refused(uses);
+        }
+        block.bytes.set(0);
+        block.set_uses(uses);
+        cache.flow.free(bytes);
+        let over = cache.bins().put(&self.table, slot, block, self.reserved.get());
+        if over.is_empty() { Put::Done } else { Put::Over(over) }
+    }
+}
+
+/// Puts a block back, also if an observer panics.
+struct GiveBack<B: Backend + 'static> {
     shared: Arc<Shared<B>>,
     slot: u32,
     uses: Pending<B>,
 }
 
-impl<B: Backend> Drop for GiveBack<B> {
+impl<B: Backend + 'static> Drop for GiveBack<B> {
     fn drop(&mut self) {
+        let (shared, slot) = (&self.shared, self.slot);
         let uses = core::mem::replace(&mut self.uses, Pending::none());
-        let (mut gone, mut idle) = (Vec::new(), Vec::new());
-        let keep = self.shared.options.keep.map_or(u64::MAX, |keep| keep as u64);
-        let is_last = self.shared.with(|space| {
-            let was_out = space.take_back(self.slot, uses, &mut gone);
-            while space.counters.reserved > keep {
-                let Some((segment, memory)) = space.remove_idle_segment() else { break };
-                space.unreserve(segment.bytes);
-                idle.push(memory);
-            }
-            was_out && space.closed && space.counters.blocks == 0
+        #[cfg(feature = "std")]
+        let uses = match self.put(uses) {
+            Put::Done => return,
+            Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
+            Put::Refused(uses) => uses,
+        };
+        shared.take_in(|space, gone| {
+            let block = space.block(slot).filter(|block| block.is_live());
+            let Some(block) = block else {
+                space.counters.misuses += 1;
+                return gone.push(uses);
+            };
+            space.flow.free(block.bytes.get());
+            block.bytes.set(0);
+            block.set_uses(uses);
+            space.take_back(slot, gone);
         });
-        if is_last {
-            // SAFETY: the count that the last handle left for the blocks; this was the last one.
-            unsafe { Arc::decrement_strong_count(Arc::as_ptr(&self.shared)) };
-        }
     }
 }
 
-// SAFETY: the space keeps the uses of returned bytes, and gives them to the next owner or to the
-// end of the segment.
-unsafe impl<B: Backend> Lender<B> for Shared<B> {
-    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
-        // A count for this call: another thread may return the last block before it ends.
-        // SAFETY: in an `Arc` that is alive until the last block is back.
-        unsafe { Arc::increment_strong_count(lender.as_ptr()) };
-        // SAFETY: the count above.
-        let shared = unsafe { Arc::from_raw(lender.as_ptr()) };
-        let serial = shared.with(|space| {
-            let owner = space.block(slot).filter(|block| block.state == State::Live)?.owner;
-            Some(owner.serial)
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> GiveBack<B> {
+    /// Puts the block into the thread's cache, which a thread without one gets.
+    fn put(&self, uses: Pending<B>) -> Put<B> {
+        let shared = &self.shared;
+        let cache = caches(&**shared).then(|| threads::open(shared.id, shared)).flatten();
+        let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused(uses) };
+        let put = shared.put_cached(cache, self.slot, uses);
+        cache.end();
+        put
+    }
+}
+
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> threads::Keeper for Shared<B> {
+    fn take_leave(&self, cache: &threads::Cache) {
+        self.take_in(|space, gone| {
+            space.take_over(cache.bins().empty(&self.table, false), gone);
+            space.flow.add(&cache.flow);
+            cache.clear();
         });
-        let give_back = GiveBack { shared, slot, uses };
-        if let Some(serial) = serial {
-            segment::leave(&give_back.shared.context, block, serial);
-        }
+    }
+}
+
+// SAFETY: a returned block keeps its uses in its descriptor, which go to the next owner or to the
+// end of the segment.
+unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
+    const ENDS_EXPORTS: bool = true;
+
+    #[inline]
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
+        #[cfg(feature = "std")]
+        let uses = {
+            // SAFETY: alive until the block is back.
+            let shared = unsafe { lender.as_ref() };
+            let cache = match shared.watch.watches_frees() {
+                true => None,
+                false => threads::find(shared.id).filter(|cache| cache.begin()),
+            };
+            match cache {
+                None => uses,
+                Some(cache) => {
+                    // While the turn is held the block is not back, so the pool lives.
+                    let put = shared.put_cached(cache, slot, uses);
+                    cache.end();
+                    match put {
+                        Put::Done => return,
+                        // SAFETY: the blocks of the chain are not back.
+                        Put::Over(chain) => return unsafe { take_over(lender, chain) },
+                        Put::Refused(uses) => uses,
+                    }
+                }
+            }
+        };
+        // SAFETY: as of this function.
+        unsafe { take_back_slowly(lender, slot, block, uses) }
+    }
+}
+
+/// # Safety
+/// The pool lives: a block of the chain is not back.
+#[cfg(feature = "std")]
+#[inline(never)]
+unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain) {
+    // SAFETY: the caller's promise.
+    let shared = unsafe { count(lender) };
+    shared.take_in(|space, gone| space.take_over(chain, gone));
+}
+
+/// A count for the time of a call: another thread may return the last block before it ends.
+///
+/// # Safety
+/// The pool lives.
+unsafe fn count<B: Backend + 'static>(lender: NonNull<Shared<B>>) -> Arc<Shared<B>> {
+    // SAFETY: in an `Arc` that is alive.
+    unsafe { Arc::increment_strong_count(lender.as_ptr()) };
+    // SAFETY: the count above.
+    unsafe { Arc::from_raw(lender.as_ptr()) }
+}
+
+/// # Safety
+/// As of [`Lender::take_back`].
+#[inline(never)]
+unsafe fn take_back_slowly<B: Backend + 'static>(
+    lender: NonNull<Shared<B>>,
+    slot: u32,
+    block: &Block,
+    uses: Pending<B>,
+) {
+    // SAFETY: the caller's promise.
+    let shared = unsafe { count(lender) };
+    let give_back = GiveBack { shared, slot, uses };
+    let shared = &give_back.shared;
+    shared.watch.end_exports(block);
+    if shared.watch.is_recorded() && shared.table.get(slot).is_some_and(|known| known.is_live()) {
+        shared.settle();
+        segment::record_free(&shared.context, block);
     }
 }

@@ -7,8 +7,10 @@ use core::cell::{Cell, RefCell};
 use core::convert::Infallible;
 use core::fmt;
 
-use super::choice::{self, Demand, Ground, Refusal, Reuse, Status};
-use super::space::{Order, Owner, Space, State, Travel};
+use super::bins::{self, Bins, Flow};
+use super::choice::{self, Demand, Given, Ground, Refusal, Reuse, Status};
+use super::space::{Order, Space, State, Travel};
+use super::table::Table;
 use super::{BlockPart, BlockState, PoolSegment};
 use crate::snapshot::{self, Event};
 
@@ -148,7 +150,7 @@ impl Travel for Uses {
     fn order(&self) -> Order {
         match &self.0[..] {
             [] => Order::Idle,
-            [(stream, _)] => Order::Queue(u64::from(*stream)),
+            [(stream, _)] => queue_of(*stream),
             _ => Order::Several,
         }
     }
@@ -164,7 +166,17 @@ impl Travel for Uses {
     }
 }
 
+/// The queue of a stream. 0 is no queue.
+fn queue_of(stream: u32) -> Order {
+    Order::Queue(u64::from(stream) + 1)
+}
+
 struct Field {
+    table: Table<Uses>,
+    /// The one thread's cache.
+    cache: Bins,
+    flow: Flow,
+    peak_live: Cell<u64>,
     space: RefCell<Space<Uses, ()>>,
     /// The next address that no segment had.
     next: Cell<u64>,
@@ -175,7 +187,7 @@ struct Field {
 
 impl Field {
     fn event(&self, step: &Step, action: snapshot::Action, address: u64, size: u64) -> Event {
-        let current = self.with(|space| space.counters.live);
+        let current = self.flow.live();
         let queue = u64::from(step.stream);
         let origin = snapshot::Origin { queue, frames: Vec::new() };
         let time = step.line as u64;
@@ -218,6 +230,52 @@ impl Ground for Field {
     }
 
     fn pause(&self) {}
+
+    fn gather(&self) {
+        let mut gone = Vec::new();
+        let chain = self.cache.empty(&self.table, false);
+        self.with(|space| space.take_chain(chain, &mut gone));
+    }
+}
+
+impl Field {
+    /// As [`Pool`](super::Pool) allocates: the thread's cache, the shared store, the space.
+    fn allocate(&self, demand: &Demand, bytes: u64) -> Result<Given<Uses>, Refusal<Infallible>> {
+        let own = self.cache.take(&self.table, demand.size, demand.alignment, demand.queue);
+        let own = own.map(|(slot, _)| slot);
+        let slot = own.or_else(|| self.with(|space| space.take_stored(demand, &self.cache)));
+        let kept = slot.and_then(|slot| {
+            let block = self.table.get(slot)?;
+            Some(Given { slot, address: block.address.get(), uses: block.take_uses() })
+        });
+        let given = match kept {
+            Some(given) => given,
+            None => {
+                if demand.size > bins::SMALL {
+                    let mut gone = Vec::new();
+                    let chain = self.cache.empty(&self.table, true);
+                    self.with(|space| space.take_chain(chain, &mut gone));
+                }
+                choice::allocate(self, demand)?
+            }
+        };
+        if let Some(block) = self.table.get(given.slot) {
+            block.bytes.set(bytes);
+        }
+        self.flow.allocate(bytes);
+        self.peak_live.set(self.peak_live.get().max(self.flow.live()));
+        Ok(given)
+    }
+
+    fn free(&self, slot: u32, uses: Uses) {
+        let Some(block) = self.table.get(slot) else { return };
+        self.flow.free(block.bytes.get());
+        block.bytes.set(0);
+        block.set_uses(uses);
+        let mut gone = Vec::new();
+        let over = self.cache.put(&self.table, slot, block, self.with(|space| space.counters.reserved));
+        self.with(|space| space.take_over(over, &mut gone));
+    }
 }
 
 struct Live {
@@ -236,8 +294,13 @@ const ADDRESSES: u64 = 1 << 62;
 /// An id that lives when it is allocated, or does not when it is freed or used; a size above the
 /// address space.
 pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceError> {
+    let table = Table::new();
     let field = Field {
-        space: RefCell::new(Space::new()),
+        space: RefCell::new(Space::new(table.clone())),
+        table,
+        cache: Bins::new(),
+        flow: Flow::new(),
+        peak_live: Cell::new(0),
         next: Cell::new(1 << 20),
         lines: RefCell::default(),
         delay: options.delay,
@@ -270,13 +333,12 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                 let demand = Demand {
                     size,
                     alignment: super::space::UNIT,
-                    queue: Order::Queue(u64::from(step.stream)),
-                    owner: Owner { bytes: step.size, ..Owner::default() },
+                    queue: queue_of(step.stream),
                     reuse: options.reuse,
                     limit: ADDRESSES,
                     segment: options.segment,
                 };
-                let given = choice::allocate(&field, &demand).map_err(|refusal| match refusal {
+                let given = field.allocate(&demand, step.size).map_err(|refusal| match refusal {
                     Refusal::Exhausted => refuse("size", "the live blocks exceed the address space"),
                     Refusal::Memory(never) => match never {},
                 })?;
@@ -288,8 +350,8 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                 }
                 field.with(|space| {
                     if space.counters.peak_reserved > before {
-                        let (idle, pending) = space.free_bytes();
-                        let free = idle + pending;
+                        let all = [space.free_bytes(), space.store.free_bytes(), field.cache.free_bytes()];
+                        let free: u64 = all.iter().map(|(idle, pending)| idle + pending).sum();
                         let largest = space.largest_free() as f64;
                         replay.fragmentation = if free == 0 { 0.0 } else { 1.0 - largest / free as f64 };
                         replay.segments = segments_of(space);
@@ -304,8 +366,7 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
             Action::Free => {
                 let Live { slot, address, bytes, mut uses } = live.remove(&step.id).ok_or_else(unknown)?;
                 let _ = uses.join(Uses(alloc::vec![(step.stream, now)]));
-                let mut gone = Vec::new();
-                field.with(|space| space.take_back(slot, uses, &mut gone));
+                field.free(slot, uses);
                 if options.history {
                     replay.events.push(field.event(step, snapshot::Action::Free, address, bytes));
                 }
@@ -314,10 +375,10 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
         }
     }
     let counters = field.with(|space| space.counters);
-    replay.peak_live = counters.peak_live;
+    replay.peak_live = field.peak_live.get();
     replay.peak_reserved = counters.peak_reserved;
-    if counters.peak_live > 0 {
-        replay.ratio = counters.peak_reserved as f64 / counters.peak_live as f64;
+    if replay.peak_live > 0 {
+        replay.ratio = counters.peak_reserved as f64 / replay.peak_live as f64;
     }
     (replay.waits, replay.cross_queue_reuses) = (counters.waits, counters.cross_queue);
     Ok(replay)
@@ -348,13 +409,13 @@ pub(super) fn segments_of<U: Travel, H>(space: &Space<U, H>) -> Vec<PoolSegment>
             blocks: space
                 .blocks_of(segment)
                 .map(|block| BlockPart {
-                    address: block.address,
-                    size: block.size,
-                    requested: block.owner.bytes,
-                    state: match block.state {
-                        State::Live => BlockState::Live,
+                    address: block.address.get(),
+                    size: block.size.get(),
+                    requested: block.bytes.get(),
+                    state: match block.state() {
+                        State::Out if block.is_live() => BlockState::Live,
                         State::Quarantined => BlockState::Leaked,
-                        _ if block.uses.order() == Order::Idle => BlockState::Cached,
+                        _ if block.order() == Order::Idle => BlockState::Cached,
                         _ => BlockState::Pending,
                     },
                 })

@@ -5,15 +5,16 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::bins::{self, Bins, Chain, Flow};
+use super::choice::Demand;
+use super::table::{Block, NONE, Table};
+
 /// Sizes and addresses of blocks are multiples of this (bytes).
 pub(crate) const UNIT: u64 = 64;
 
 /// Free blocks that a search with a larger alignment looks at before it asks for a block with room
 /// for any address.
 const SEARCH: usize = 16;
-
-/// No block.
-const NONE: u32 = u32::MAX;
 
 /// How the unfinished operations on a free block are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,24 +46,41 @@ pub(crate) enum State {
     Free,
     /// In no list: its operations are asked, or it is cut, by one caller.
     Detached,
-    /// An owner has it.
-    Live,
+    /// A cache or an owner has it.
+    Out,
     /// Failed work may still touch it. It is never given out.
     Quarantined,
 }
 
-/// The descriptor of a block, outside of the memory.
-pub(crate) struct Block<U> {
-    pub(crate) address: u64,
-    pub(crate) size: u64,
-    /// Neighbours by address in the segment.
-    before: u32,
-    after: u32,
-    segment: u32,
-    pub(crate) state: State,
-    pub(crate) uses: U,
-    /// What the owner asked for.
-    pub(crate) owner: Owner,
+impl State {
+    /// The state of this number.
+    pub(crate) fn of(number: u32) -> Self {
+        [Self::Vacant, Self::Free, Self::Detached, Self::Out, Self::Quarantined]
+            .into_iter()
+            .find(|state| *state as u32 == number)
+            .unwrap_or(Self::Vacant)
+    }
+}
+
+impl Order {
+    /// As a number, for descriptors.
+    #[inline(always)]
+    pub(crate) const fn code(self) -> u64 {
+        match self {
+            Self::Idle => 0,
+            Self::Queue(queue) => queue,
+            Self::Several => u64::MAX,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn of_code(code: u64) -> Self {
+        match code {
+            0 => Self::Idle,
+            u64::MAX => Self::Several,
+            queue => Self::Queue(queue),
+        }
+    }
 }
 
 impl<U: Travel> Block<U> {
@@ -71,10 +89,10 @@ impl<U: Travel> Block<U> {
     /// unless only that queue asks. Work of two queues joins only before the pool grows.
     fn joins(&self, other: &Self, callers: Callers) -> bool {
         let one_queue = matches!(callers, Callers::One(_));
-        match (self.uses.order(), other.uses.order()) {
+        match (self.order(), other.order()) {
             (ours, theirs) if ours == theirs => true,
-            (Order::Idle, Order::Queue(_)) => one_queue || self.size <= other.size,
-            (Order::Queue(_), Order::Idle) => one_queue || other.size <= self.size,
+            (Order::Idle, Order::Queue(_)) => one_queue || self.size.get() <= other.size.get(),
+            (Order::Queue(_), Order::Idle) => one_queue || other.size.get() <= self.size.get(),
             _ => false,
         }
     }
@@ -88,18 +106,6 @@ pub(crate) enum Callers {
     Many,
 }
 
-/// An owner's part of a live block.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Owner {
-    /// Bytes as requested.
-    pub(crate) bytes: u64,
-    /// The number of the allocation, from 1.
-    pub(crate) id: u64,
-    pub(crate) tag: u32,
-    /// Number of the block in the context's ledger.
-    pub(crate) serial: u64,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) address: u64,
@@ -110,17 +116,16 @@ pub(crate) struct Segment {
 /// Counters, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    /// As requested.
-    pub(crate) live: u64,
+    /// Blocks that caches and owners have.
+    pub(crate) out: u64,
+    pub(crate) blocks_out: u64,
+    /// The most that owners had, as they asked for it, whenever it was looked at.
     pub(crate) peak_live: u64,
     /// Segments, with those that are being allocated.
     pub(crate) reserved: u64,
     pub(crate) peak_reserved: u64,
     /// Blocks in quarantine.
     pub(crate) leaked: u64,
-    pub(crate) blocks: u64,
-    /// Allocations so far.
-    pub(crate) allocations: u64,
     /// Allocations that got a block which work of another queue still used.
     pub(crate) waits: u64,
     /// Allocations that got a block of another queue whose work was complete.
@@ -132,21 +137,32 @@ pub(crate) struct Counters {
 type Key = (u64, u64, u32);
 
 pub(crate) struct Space<U, H> {
-    blocks: Vec<Block<U>>,
+    table: Table<U>,
+    /// Descriptors so far.
+    slots: u32,
     vacant: Vec<u32>,
     /// Free blocks by (size, address, descriptor).
     free: BTreeMap<Order, BTreeSet<Key>>,
+    /// Blocks that are out, by address.
+    out: BTreeMap<u64, u32>,
     segments: Vec<Option<Segment>>,
     /// The owners of the segments' memory, by the same index.
     handles: Vec<Option<H>>,
     pub(crate) counters: Counters,
+    /// What owners did whose thread has no cache, or had one.
+    pub(crate) flow: Flow,
+    /// The last sums that were told to a ledger.
+    pub(crate) told: [u64; 4],
+    /// Small blocks that the caches of threads exchange. They are out.
+    pub(crate) store: Bins,
     /// Blocks that are detached now.
     pub(crate) detached: usize,
     callers: Callers,
     /// Whether a caller is about to add a segment, which may serve others too.
     pub(crate) growing: bool,
-    /// Whether no more blocks will be asked for: the last one that comes back ends the pool.
-    pub(crate) closed: bool,
+    /// Whether no more blocks will be asked for, and the blocks that are out have one count of the
+    /// pool together, which the last one that comes back releases.
+    pub(crate) ends_with_last: bool,
 }
 
 /// Operations to drop without the lock.
@@ -159,52 +175,57 @@ fn keep<U: Travel>(gone: &mut Gone<U>, uses: U) {
 }
 
 impl<U: Travel, H> Space<U, H> {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new(table: Table<U>) -> Self {
         Self {
-            blocks: Vec::new(),
+            table,
+            slots: 0,
             vacant: Vec::new(),
             free: BTreeMap::new(),
+            out: BTreeMap::new(),
             segments: Vec::new(),
             handles: Vec::new(),
-            counters: Counters {
-                live: 0,
-                peak_live: 0,
-                reserved: 0,
-                peak_reserved: 0,
-                leaked: 0,
-                blocks: 0,
-                allocations: 0,
-                waits: 0,
-                cross_queue: 0,
-                misuses: 0,
-            },
+            counters: Counters::default(),
+            flow: Flow::new(),
+            told: [0; 4],
+            store: Bins::new(),
             detached: 0,
             callers: Callers::None,
             growing: false,
-            closed: false,
+            ends_with_last: false,
         }
     }
 
     /// The least size of a block for `bytes`; `None` above the address space.
     pub(crate) fn round(bytes: u64) -> Option<u64> {
-        bytes.max(1).checked_next_multiple_of(UNIT)
+        bytes.max(1).checked_next_multiple_of(UNIT).map(bins::rounded)
     }
 
     pub(crate) fn block(&self, slot: u32) -> Option<&Block<U>> {
-        self.blocks.get(slot as usize)
+        self.table.get(slot)
     }
 
-    fn at(&mut self, slot: u32) -> &mut Block<U> {
-        &mut self.blocks[slot as usize]
+    /// The descriptor of a block that the space knows.
+    #[expect(clippy::expect_used, reason = "numbers come from the space's own lists")]
+    fn at(&self, slot: u32) -> &Block<U> {
+        self.table.get(slot).expect("a descriptor of this space")
     }
 
-    fn new_slot(&mut self, block: Block<U>) -> u32 {
-        if let Some(slot) = self.vacant.pop() {
-            *self.at(slot) = block;
-            return slot;
-        }
-        self.blocks.push(block);
-        (self.blocks.len() - 1) as u32
+    /// A descriptor of a detached block.
+    fn new_slot(&mut self, address: u64, size: u64, neighbours: (u32, u32), segment: u32) -> u32 {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.table.extend_to(self.slots);
+            self.slots += 1;
+            self.slots - 1
+        });
+        let block = self.at(slot);
+        block.address.set(address);
+        block.size.set(size);
+        block.before.set(neighbours.0);
+        block.after.set(neighbours.1);
+        block.segment.set(segment);
+        block.bytes.set(0);
+        block.set_state(State::Detached);
+        slot
     }
 
     /// The best fit in one list: the smallest block, at its lowest address.
@@ -232,7 +253,7 @@ impl<U: Travel, H> Space<U, H> {
                 self.free.remove(&order);
             }
         }
-        self.at(key.2).state = State::Detached;
+        self.at(key.2).set_state(State::Detached);
         self.detached += 1;
     }
 
@@ -275,7 +296,7 @@ impl<U: Travel, H> Space<U, H> {
             let fits = orders.filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
             let Some((key, order)) = fits.min() else { break };
             self.detach(order, key);
-            found.push((key.2, core::mem::replace(&mut self.at(key.2).uses, U::NONE)));
+            found.push((key.2, self.at(key.2).take_uses()));
         }
         found
     }
@@ -288,8 +309,8 @@ impl<U: Travel, H> Space<U, H> {
             let Some(list) = self.free.remove(&order) else { continue };
             for (.., slot) in list {
                 let block = self.at(slot);
-                block.state = State::Detached;
-                found.push((slot, core::mem::replace(&mut block.uses, U::NONE)));
+                block.set_state(State::Detached);
+                found.push((slot, block.take_uses()));
             }
         }
         self.detached += found.len();
@@ -299,7 +320,7 @@ impl<U: Travel, H> Space<U, H> {
     /// Makes a detached block free, with these operations, and merges it with neighbours of the
     /// same order.
     pub(crate) fn attach(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) {
-        self.at(slot).uses = uses;
+        self.at(slot).set_uses(uses);
         self.detached -= 1;
         self.enlist(slot, gone);
     }
@@ -308,19 +329,20 @@ impl<U: Travel, H> Space<U, H> {
     pub(crate) fn quarantine(&mut self, slot: u32, uses: U) {
         self.detached -= 1;
         let block = self.at(slot);
-        (block.state, block.uses) = (State::Quarantined, uses);
-        self.counters.leaked += self.blocks[slot as usize].size;
+        block.set_state(State::Quarantined);
+        block.set_uses(uses);
+        self.counters.leaked += self.at(slot).size.get();
     }
 
     /// Puts a block into its list, merged with free neighbours as far as their orders join.
     fn enlist(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
         let mut slot = slot;
         loop {
-            let block = &self.blocks[slot as usize];
-            let (before, after) = (block.before, block.after);
+            let block = self.at(slot);
+            let (before, after) = (block.before.get(), block.after.get());
             let joins = |other: u32| {
-                let other = self.blocks.get(other as usize).filter(|other| other.state == State::Free)?;
-                block.joins(other, self.callers).then(|| other.uses.order())
+                let other = self.block(other).filter(|other| other.state() == State::Free)?;
+                block.joins(other, self.callers).then(|| other.order())
             };
             if let Some(order) = joins(after) {
                 self.unlist(after, order);
@@ -333,16 +355,24 @@ impl<U: Travel, H> Space<U, H> {
                 break;
             }
         }
-        let block = self.at(slot);
-        block.state = State::Free;
-        let (order, key) = (block.uses.order(), (block.size, block.address, slot));
-        self.free.entry(order).or_default().insert(key);
+        self.at(slot).set_state(State::Free);
+        self.list(slot);
         slot
     }
 
-    fn unlist(&mut self, slot: u32, order: Order) {
+    /// Puts a free block into its list.
+    fn list(&mut self, slot: u32) {
+        let (order, key) = self.key(slot);
+        self.free.entry(order).or_default().insert(key);
+    }
+
+    fn key(&self, slot: u32) -> (Order, Key) {
         let block = self.at(slot);
-        let key = (block.size, block.address, slot);
+        (block.order(), (block.size.get(), block.address.get(), slot))
+    }
+
+    fn unlist(&mut self, slot: u32, order: Order) {
+        let (_, key) = self.key(slot);
         if let Some(list) = self.free.get_mut(&order) {
             list.remove(&key);
             if list.is_empty() && order != Order::Idle {
@@ -354,17 +384,18 @@ impl<U: Travel, H> Space<U, H> {
     /// Joins a block with the one after it. Neither is in a list.
     fn swallow(&mut self, slot: u32, after: u32, gone: &mut Gone<U>) {
         let next = self.at(after);
-        let (size, following) = (next.size, next.after);
-        let uses = core::mem::replace(&mut next.uses, U::NONE);
-        next.state = State::Vacant;
-        self.vacant.push(after);
+        let (size, following, uses) = (next.size.get(), next.after.get(), next.take_uses());
+        next.set_state(State::Vacant);
         let block = self.at(slot);
-        block.size += size;
-        block.after = following;
-        keep(gone, block.uses.join(uses));
+        block.size.add(size);
+        block.after.set(following);
+        let mut ours = block.take_uses();
+        keep(gone, ours.join(uses));
+        block.set_uses(ours);
         if following != NONE {
-            self.at(following).before = slot;
+            self.at(following).before.set(slot);
         }
+        self.vacant.push(after);
     }
 
     /// Merges all free neighbours, whatever the order of their operations.
@@ -373,17 +404,15 @@ impl<U: Travel, H> Space<U, H> {
             let Some(segment) = self.segments[index] else { continue };
             let mut slot = segment.first;
             while slot != NONE {
-                let Block { after, state, .. } = self.blocks[slot as usize];
-                let is_free =
-                    |slot: u32| self.blocks.get(slot as usize).is_some_and(|b| b.state == State::Free);
-                if state == State::Free && is_free(after) {
-                    let (order, next) = (self.at(slot).uses.order(), self.at(after).uses.order());
+                let block = self.at(slot);
+                let after = block.after.get();
+                let is_free = |block: &Block<U>| block.state() == State::Free;
+                if is_free(block) && self.block(after).is_some_and(is_free) {
+                    let (order, next) = (block.order(), self.at(after).order());
                     self.unlist(slot, order);
                     self.unlist(after, next);
                     self.swallow(slot, after, gone);
-                    let block = self.at(slot);
-                    let (order, key) = (block.uses.order(), (block.size, block.address, slot));
-                    self.free.entry(order).or_default().insert(key);
+                    self.list(slot);
                 } else {
                     slot = after;
                 }
@@ -394,19 +423,19 @@ impl<U: Travel, H> Space<U, H> {
     /// Where a request of this size and alignment lies in a block that fits, and whether bytes
     /// remain before and after it.
     pub(crate) fn cut(&self, slot: u32, size: u64, alignment: u64) -> (u64, bool, bool) {
-        let block = &self.blocks[slot as usize];
-        let address = block.address.next_multiple_of(alignment);
-        (address, address > block.address, address + size < block.address + block.size)
+        let block = self.at(slot);
+        let address = block.address.get().next_multiple_of(alignment);
+        let end = block.address.get() + block.size.get();
+        (address, address > block.address.get(), address + size < end)
     }
 
-    /// Gives a detached block that fits to an owner. Bytes before and after become free blocks with
-    /// copies of its operations: `rest` gives one for each.
+    /// Gives a detached block that fits out. Bytes before and after become free blocks with copies
+    /// of its operations: `rest` gives one for each.
     pub(crate) fn give(
         &mut self,
         slot: u32,
         size: u64,
         alignment: u64,
-        owner: Owner,
         mut rest: impl FnMut() -> U,
         gone: &mut Gone<U>,
     ) {
@@ -414,98 +443,133 @@ impl<U: Travel, H> Space<U, H> {
         let (address, has_front, has_back) = self.cut(slot, size, alignment);
         if has_front {
             let front = self.split_front(slot, address);
-            self.at(front).uses = rest();
+            self.at(front).set_uses(rest());
             self.enlist(front, gone);
         }
         if has_back {
             let back = self.split_back(slot, size);
-            self.at(back).uses = rest();
+            self.at(back).set_uses(rest());
             self.enlist(back, gone);
         }
-        let id = self.counters.allocations + 1;
-        let block = self.at(slot);
-        block.state = State::Live;
-        block.owner = Owner { id, ..owner };
-        let counters = &mut self.counters;
-        counters.allocations = id;
-        counters.blocks += 1;
-        counters.live += owner.bytes;
-        counters.peak_live = counters.peak_live.max(counters.live);
+        self.at(slot).set_state(State::Out);
+        self.out.insert(address, slot);
+        self.counters.out += size;
+        self.counters.blocks_out += 1;
     }
 
     /// Splits the bytes before `address` off. Returns their block.
     fn split_front(&mut self, slot: u32, address: u64) -> u32 {
-        let Block { address: start, before, segment, .. } = self.blocks[slot as usize];
-        let front = self.new_slot(Block {
-            address: start,
-            size: address - start,
-            before,
-            after: slot,
-            segment,
-            state: State::Detached,
-            uses: U::NONE,
-            owner: Owner::default(),
-        });
+        let block = self.at(slot);
+        let (start, before, segment) = (block.address.get(), block.before.get(), block.segment.get());
+        let front = self.new_slot(start, address - start, (before, slot), segment);
         match before {
             NONE => {
                 if let Some(segment) = &mut self.segments[segment as usize] {
                     segment.first = front;
                 }
             }
-            before => self.at(before).after = front,
+            before => self.at(before).after.set(front),
         }
         let block = self.at(slot);
-        block.size -= address - start;
-        (block.address, block.before) = (address, front);
+        block.size.set(block.size.get() - (address - start));
+        block.address.set(address);
+        block.before.set(front);
         front
     }
 
     /// Splits the bytes after the first `size` off. Returns their block.
     fn split_back(&mut self, slot: u32, size: u64) -> u32 {
-        let Block { address, size: all, after, segment, .. } = self.blocks[slot as usize];
-        let back = self.new_slot(Block {
-            address: address + size,
-            size: all - size,
-            before: slot,
-            after,
-            segment,
-            state: State::Detached,
-            uses: U::NONE,
-            owner: Owner::default(),
-        });
+        let block = self.at(slot);
+        let (address, all) = (block.address.get(), block.size.get());
+        let (after, segment) = (block.after.get(), block.segment.get());
+        let back = self.new_slot(address + size, all - size, (slot, after), segment);
         if after != NONE {
-            self.at(after).before = back;
+            self.at(after).before.set(back);
         }
         let block = self.at(slot);
-        (block.size, block.after) = (size, back);
+        block.size.set(size);
+        block.after.set(back);
         back
     }
 
     /// The operations on a detached block, which they leave.
     pub(crate) fn take_uses(&mut self, slot: u32) -> U {
-        core::mem::replace(&mut self.at(slot).uses, U::NONE)
+        self.at(slot).take_uses()
     }
 
-    /// Remembers the number of a live block in the ledger.
-    pub(crate) fn set_serial(&mut self, slot: u32, serial: u64) {
-        self.at(slot).owner.serial = serial;
-    }
-
-    /// Takes a block back from its owner. Returns false, and changes nothing but a counter, if it
-    /// is not out.
-    pub(crate) fn take_back(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) -> bool {
-        if self.block(slot).is_none_or(|block| block.state != State::Live) {
+    /// Takes a block back that no owner has any more; its operations are in the descriptor. Returns
+    /// false, and changes nothing but a counter, if it is not out.
+    pub(crate) fn take_back(&mut self, slot: u32, gone: &mut Gone<U>) -> bool {
+        if self.block(slot).is_none_or(|block| block.state() != State::Out) {
             self.counters.misuses += 1;
-            keep(gone, uses);
             return false;
         }
         let block = self.at(slot);
-        block.uses = uses;
-        let bytes = core::mem::take(&mut block.owner).bytes;
-        self.counters.live -= bytes;
-        self.counters.blocks -= 1;
+        let (address, size) = (block.address.get(), block.size.get());
+        self.out.remove(&address);
+        self.counters.out -= size;
+        self.counters.blocks_out -= 1;
         self.enlist(slot, gone);
         true
+    }
+
+    /// Takes all blocks of a chain back.
+    pub(crate) fn take_chain(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
+        let table = self.table.clone();
+        while let Some(slot) = chain.pop(&table) {
+            self.take_back(slot, gone);
+        }
+    }
+
+    /// Takes what a cache could not hold: small blocks wait for the next cache that needs them.
+    pub(crate) fn take_over(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
+        let table = self.table.clone();
+        while let Some(slot) = chain.pop(&table) {
+            match table.get(slot).filter(|block| block.size.get() <= bins::SMALL) {
+                Some(block) => {
+                    let more = self.store.put(&table, slot, block, self.counters.reserved);
+                    self.take_chain(more, gone);
+                }
+                None => _ = self.take_back(slot, gone),
+            }
+        }
+    }
+
+    /// A small block of the shared store, and some more for the cache whose turn the caller holds.
+    pub(crate) fn take_stored(&mut self, demand: &Demand, cache: &Bins) -> Option<u32> {
+        if demand.size > bins::SMALL || self.store.is_empty() {
+            return None;
+        }
+        let Demand { size, alignment, queue, .. } = *demand;
+        let take = || self.store.take(&self.table, size, alignment, queue);
+        let (slot, _) = take()?;
+        let more = bins::BATCH.0.min((bins::BATCH.1 / size) as u32);
+        if cache.is_poor() {
+            for (slot, block) in core::iter::from_fn(take).take(more as usize) {
+                let none = cache.put(&self.table, slot, block, u64::MAX);
+                debug_assert!(none.is_empty());
+            }
+        }
+        Some(slot)
+    }
+
+    /// Puts the shared store's blocks back.
+    pub(crate) fn empty_store(&mut self, gone: &mut Gone<U>) {
+        let all = self.store.empty(&self.table, false);
+        self.take_chain(all, gone);
+    }
+
+    /// The block with an owner that contains this address.
+    pub(crate) fn find(&self, address: u64) -> Option<&Block<U>> {
+        let (_, slot) = self.out.range(..=address).next_back()?;
+        let block = self.block(*slot)?;
+        // An allocation or a free may be under way on another thread.
+        (block.is_live() && address - block.address.get() < block.bytes.get()).then_some(block)
+    }
+
+    /// All blocks that are out, by address.
+    pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block<U>> {
+        self.out.values().filter_map(|slot| self.block(*slot))
     }
 
     /// Reserves bytes within the limit, before they are allocated.
@@ -531,16 +595,7 @@ impl<U: Travel, H> Space<U, H> {
             self.segments.push(None);
             self.handles.push(None);
         }
-        let slot = self.new_slot(Block {
-            address,
-            size: bytes,
-            before: NONE,
-            after: NONE,
-            segment: index as u32,
-            state: State::Detached,
-            uses: U::NONE,
-            owner: Owner::default(),
-        });
+        let slot = self.new_slot(address, bytes, (NONE, NONE), index as u32);
         self.segments[index] = Some(Segment { address, bytes, first: slot });
         self.handles[index] = Some(handle);
         self.detached += 1;
@@ -553,13 +608,13 @@ impl<U: Travel, H> Space<U, H> {
     pub(crate) fn remove_idle_segment(&mut self) -> Option<(Segment, H)> {
         let idle = self.free.get(&Order::Idle)?;
         let whole = |key: &&Key| {
-            let block = &self.blocks[key.2 as usize];
-            block.before == NONE && block.after == NONE
+            let block = self.at(key.2);
+            block.before.get() == NONE && block.after.get() == NONE
         };
         let slot = idle.iter().rev().find(whole)?.2;
         self.unlist(slot, Order::Idle);
-        let index = self.at(slot).segment as usize;
-        self.at(slot).state = State::Vacant;
+        let index = self.at(slot).segment.get() as usize;
+        self.at(slot).set_state(State::Vacant);
         self.vacant.push(slot);
         self.segments[index].take().zip(self.handles[index].take())
     }
@@ -587,8 +642,8 @@ impl<U: Travel, H> Space<U, H> {
     pub(crate) fn blocks_of(&self, segment: Segment) -> impl Iterator<Item = &Block<U>> {
         let mut slot = segment.first;
         core::iter::from_fn(move || {
-            let block = self.blocks.get(slot as usize)?;
-            slot = block.after;
+            let block = self.block(slot)?;
+            slot = block.after.get();
             Some(block)
         })
     }
@@ -600,9 +655,8 @@ impl<U: Travel, H> Space<U, H> {
             let (mut slot, mut uses) = (segment.first, U::NONE);
             while slot != NONE {
                 let block = self.at(slot);
-                slot = block.after;
-                let of_block = core::mem::replace(&mut block.uses, U::NONE);
-                keep(gone, uses.join(of_block));
+                slot = block.after.get();
+                keep(gone, uses.join(block.take_uses()));
             }
             if let Some(handle) = self.handles[index as usize].take() {
                 all.push((handle, uses));
@@ -614,39 +668,44 @@ impl<U: Travel, H> Space<U, H> {
 
     /// Panics with what is wrong.
     pub(crate) fn check(&self) {
-        let (mut listed, mut bytes, mut leaked, mut live) = (0, 0, 0, 0);
+        let (mut listed, mut bytes, mut leaked, mut out) = (0, 0, 0, (0, 0));
         for (index, segment) in self.segments() {
             let (mut at, mut before) = (segment.address, NONE);
             let mut slot = segment.first;
             while slot != NONE {
-                let block = &self.blocks[slot as usize];
-                assert_eq!((block.address, block.before, block.segment), (at, before, index), "slot {slot}");
-                assert!(block.size > 0 && block.size % UNIT == 0, "slot {slot} of {} bytes", block.size);
-                let is_listed = self
-                    .free
-                    .get(&block.uses.order())
-                    .is_some_and(|list| list.contains(&(block.size, block.address, slot)));
-                match block.state {
+                let (block, (order, key)) = (self.at(slot), self.key(slot));
+                let place = (block.address.get(), block.before.get(), block.segment.get());
+                assert_eq!(place, (at, before, index), "slot {slot}");
+                let size = block.size.get();
+                assert!(size > 0 && size % UNIT == 0, "slot {slot} of {size} bytes");
+                match block.state() {
                     State::Free => {
+                        let is_listed = self.free.get(&order).is_some_and(|list| list.contains(&key));
                         assert!(is_listed, "slot {slot} is in no list");
                         listed += 1;
-                        let next = self.blocks.get(block.after as usize);
-                        let joins = next
-                            .is_some_and(|next| next.state == State::Free && block.joins(next, self.callers));
+                        let next = self.block(block.after.get());
+                        let joins = next.is_some_and(|next| {
+                            next.state() == State::Free && block.joins(next, self.callers)
+                        });
                         assert!(!joins, "slot {slot} and the next are free, and join");
                     }
-                    State::Live => live += block.owner.bytes,
-                    State::Quarantined => leaked += block.size,
+                    State::Out => {
+                        out = (out.0 + size, out.1 + 1);
+                        assert_eq!(self.out.get(&at), Some(&slot));
+                        assert!(block.bytes.get() <= size, "slot {slot}");
+                    }
+                    State::Quarantined => leaked += size,
                     State::Detached => {}
                     State::Vacant => panic!("slot {slot} is vacant in a segment"),
                 }
-                (at, before, slot) = (at + block.size, slot, block.after);
+                (at, before, slot) = (at + size, slot, block.after.get());
             }
             assert_eq!(at, segment.address + segment.bytes, "segment {index}");
             bytes += segment.bytes;
         }
         assert_eq!(listed, self.free.values().map(BTreeSet::len).sum::<usize>());
-        assert_eq!((live, leaked), (self.counters.live, self.counters.leaked));
+        assert_eq!(out, (self.counters.out, self.counters.blocks_out));
+        assert_eq!((self.out.len() as u64, leaked), (out.1, self.counters.leaked));
         assert!(bytes <= self.counters.reserved, "{bytes} of {} reserved", self.counters.reserved);
     }
 }

@@ -17,6 +17,7 @@ use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
+use crate::storage::pool::Source;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, Failure, OrRaise};
@@ -81,15 +82,16 @@ impl Place {
 
     /// A new array with uninitialised elements.
     fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
-        self.make_by(element, extents, |place, size| {
-            py.detach(|| Ok(Storage::allocate(&place.stream, place.kind, size, place.alignment)?))
+        self.make_by(py, element, extents, |place, source, size| {
+            let make = || Storage::allocate_from(source, &place.stream, place.kind, size, place.alignment);
+            Ok(py.detach(make)?)
         })
     }
 
     /// A new array of zeros.
     fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
-        self.make_by(element, extents, |place, size| {
-            py.detach(|| Storage::allocate_zeroed(&place.stream, place.kind, size, place.alignment))
+        self.make_by(py, element, extents, |place, source, size| {
+            py.detach(|| Storage::allocate_zeroed(source, &place.stream, place.kind, size, place.alignment))
         })
     }
 
@@ -114,13 +116,15 @@ impl Place {
 
     fn make_by(
         self,
+        py: Python<'_>,
         element: PyDtype,
         extents: &[i64],
-        allocate: impl FnOnce(&Self, usize) -> Result<Storage, Failure>,
+        allocate: impl FnOnce(&Self, &Source, usize) -> Result<Storage, Failure>,
     ) -> PyResult<Side> {
         let PyDtype { dtype, descr } = element;
         let view = View { descr, ..View::contiguous(dtype, extents)? };
-        let storage = allocate(&self, view.nbytes()).or_raise()?;
+        let source = Source::of(py, &self.stream, self.kind)?;
+        let storage = allocate(&self, &source, view.nbytes()).or_raise()?;
         Ok(Side { storage, stream: self.stream, view })
     }
 }

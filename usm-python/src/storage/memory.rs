@@ -22,6 +22,7 @@ use crate::exchange::import;
 use crate::exchange::sycl;
 use crate::process::pickled;
 use crate::storage::Storage;
+use crate::storage::pool::Source;
 use crate::storage::reserve;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument;
@@ -98,7 +99,9 @@ impl Memory {
         let Some(source) = Self::source(other)? else {
             let nbytes = size(other)?;
             let stream = import::stream(py, queue)?;
-            let storage = py.detach(|| Storage::allocate(&stream, kind, nbytes, alignment)).or_raise()?;
+            let source = Source::of(py, &stream, kind)?;
+            let make = || Storage::allocate_from(&source, &stream, kind, nbytes, alignment);
+            let storage = py.detach(make).or_raise()?;
             return Ok(Self { storage, stream, offset: 0, nbytes });
         };
         if copy {

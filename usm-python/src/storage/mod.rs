@@ -5,6 +5,7 @@ mod large_pages;
 pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod origin;
+pub(crate) mod pool;
 pub(crate) mod reserve;
 pub(crate) mod snapshot;
 pub(crate) mod stats;
@@ -19,13 +20,14 @@ use std::sync::{Arc, MutexGuard};
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, DynQueue, MemAdvice, QueueOps};
 use usm_core::{
-    Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, MemorySource, Queue,
-    Request, Strided, Usage,
+    Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, Number, Queue, Request,
+    Strided, Usage,
 };
 
 use crate::device::runtime::Stream;
 use crate::process::fork;
 use crate::storage::lock::TurnLock;
+use crate::storage::pool::Source;
 use crate::storage::track::Tracked;
 use crate::text::error::Failure;
 
@@ -65,24 +67,36 @@ impl Storage {
         size: usize,
         alignment: usize,
     ) -> usm_core::Result<Self> {
-        let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        Self::made(stream, stream.context().allocate(&request))
+        Self::allocate_from(&Source::context(), stream, kind, size, alignment)
     }
 
-    /// [`allocate`](Self::allocate), with zeros. Large blocks of the host come zero from the
+    /// [`allocate`](Self::allocate) from a pool, if there is one.
+    pub(crate) fn allocate_from(
+        source: &Source,
+        stream: &Stream,
+        kind: AllocKind,
+        size: usize,
+        alignment: usize,
+    ) -> usm_core::Result<Self> {
+        let request = Request::new(kind, size.max(1)).aligned_to(alignment);
+        Self::made(source, stream, source.allocate(stream, &request))
+    }
+
+    /// [`allocate_from`](Self::allocate_from), with zeros. Large blocks of the host come zero from the
     /// system; others are filled, and this waits for that.
     pub(crate) fn allocate_zeroed(
+        source: &Source,
         stream: &Stream,
         kind: AllocKind,
         size: usize,
         alignment: usize,
     ) -> Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        let (mut is_zero, made) = match stream.context().allocate_zeroed(&request) {
+        let (mut is_zero, made) = match source.allocate_zeroed(stream, &request) {
             Ok((made, is_zero)) => (is_zero, Ok(made)),
             Err(error) => (false, Err(error)),
         };
-        let storage = Self::made(stream, made)?;
+        let storage = Self::made(source, stream, made)?;
         is_zero |= size == 0;
         if !is_zero {
             storage.fill(&stream.queue, 0, size, &[0])?;
@@ -90,11 +104,15 @@ impl Storage {
         Ok(storage)
     }
 
-    fn made(stream: &Stream, made: usm_core::Result<Allocation<Dyn>>) -> usm_core::Result<Self> {
+    fn made(
+        source: &Source,
+        stream: &Stream,
+        made: usm_core::Result<Allocation<Dyn>>,
+    ) -> usm_core::Result<Self> {
         origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
         let allocation = made?;
         #[cfg(target_os = "linux")]
-        if stream.is_host() {
+        if stream.is_host() && !source.is_pool() {
             large_pages::advise(&allocation);
         }
         let tracked = Tracked::allocation(allocation.size());
@@ -384,6 +402,38 @@ pub(crate) fn submit_strided(
     let _turns = turns(dst, src)?;
     // SAFETY: as in `copy_strided`; later submissions follow the copy by the records of the blocks.
     Ok(unsafe { queue.submit_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
+}
+
+/// Converts numbers between two layouts in blocks of one context. Call it detached from the
+/// interpreter, as [`copy`].
+pub(crate) fn convert(
+    queue: &Queue<Dyn>,
+    (dst, to, to_number): (&Storage, &Strided<'_>, Number),
+    (src, from, from_number): (&Storage, &Strided<'_>, Number),
+) -> Result<Event<Dyn>> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    // SAFETY: the memory is a driver's, so any bytes in it are values; the turns keep other
+    // submissions over both blocks apart, and later ones follow by the records of the blocks.
+    Ok(unsafe {
+        let (dst, src) = (dst.allocation(), src.allocation());
+        queue.convert_strided_shared((dst, to, to_number), (src, from, from_number))
+    }?)
+}
+
+/// Starts a copy of device memory of another context. Call it detached from the interpreter, as
+/// [`copy`].
+pub(crate) fn copy_from_peer(
+    queue: &Queue<Dyn>,
+    (dst, dst_offset): (&Storage, usize),
+    (src, src_offset): (&Storage, usize),
+    len: usize,
+) -> Result<Event<Dyn>> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    let (dst, src) = (dst.allocation(), src.allocation());
+    // SAFETY: as in `submit_strided`.
+    Ok(unsafe { queue.copy_shared_from_peer((dst, dst_offset), (src, src_offset), len) }?)
 }
 
 /// Holds the turns of all blocks while `submit` submits work on them. Each turn is taken once, in

@@ -11,6 +11,7 @@ use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment
 
 use crate::device::runtime;
 use crate::storage::origin;
+use crate::storage::pool;
 use crate::storage::stats;
 use crate::text::argument;
 
@@ -36,12 +37,25 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
                 _ => drop(last.remove(&record.address)),
             }
         }
+        let mut segments = Vec::new();
+        for (kind, of_pool) in pool::segments(scope.context.id()) {
+            let mut segment = of_pool.for_viewers(kind.name());
+            for block in &mut segment.blocks {
+                let origin = usize::try_from(block.address).ok().and_then(|base| last.remove(&base));
+                block.origin = origin.unwrap_or_default();
+            }
+            segments.push(segment);
+        }
+        let pooled: Vec<_> = segments.iter().map(|it: &Segment| it.address..it.address + it.size).collect();
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
             let (kind, origin) = (info.kind.name(), last.remove(&info.base).unwrap_or_default());
             Segment { address, size, kind, blocks: vec![Block { address, size, is_pending: false, origin }] }
         };
-        let segments = blocks.iter().map(segment).collect();
+        // The other blocks are segments of their own.
+        let is_pooled =
+            |info: &&usm_core::PointerInfo| pooled.iter().any(|it| it.contains(&(info.base as u64)));
+        segments.extend(blocks.iter().filter(|info| !is_pooled(info)).map(segment));
         let events = records.iter().zip(origins).map(event).collect();
         Device { name, total: scope.context.info().global_mem_size, segments, events }
     });

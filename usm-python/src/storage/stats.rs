@@ -35,6 +35,10 @@ pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
     dict.set_item("leaked", stats.leaked)?;
     dict.set_item("ring", row(py, &stats.ring)?)?;
     dict.set_item("ring_refusals", stats.ring_refusals)?;
+    for (name, value) in [("reserved", stats.reserved), ("cached", stats.cached), ("pending", stats.pending)]
+    {
+        dict.set_item(name, value)?;
+    }
     Ok(dict)
 }
 

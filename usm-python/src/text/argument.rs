@@ -147,9 +147,11 @@ numbers! {
     max_alloc = "max_alloc": Option<u64>, "a number of bytes, not negative,";
     ordering_edges = "ordering_edges": Option<usize>, "a number that is not negative or None";
     budget = "budget": Option<u64>, "a number of bytes, not negative,";
+    bytes = "bytes": usize, "a number of bytes, not negative,";
     bytes_per_cost = "bytes_per_cost": Option<f64>, "a number of bytes in one unit of cost";
     capacity = "capacity": Option<u64>, "a number of bytes, not negative,";
     keep = "keep": Option<usize>, "a number of records, not negative,";
+    limit = "limit": Option<usize>, "a number of bytes, not negative,";
     ndim = "ndim": u32, "a number of dimensions from 1 to 3";
     plan_alignment = "alignment": Option<u64>, "a number of bytes, a power of two,";
     point = "point": usize, "the number of a point";

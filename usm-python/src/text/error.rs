@@ -66,6 +66,7 @@ pub(crate) fn core(error: usm_core::Error) -> PyErr {
         | ErrorKind::OverMemory { .. }
         | ErrorKind::OverLaunchMemory { .. }
         | ErrorKind::OutOfMemory { .. }
+        | ErrorKind::PoolExhausted { .. }
         | ErrorKind::TooManyBlocks { .. } => Class::Allocation,
         ErrorKind::NotHostAccessible { .. } | ErrorKind::HostViewLive { .. } => Class::Access,
         ErrorKind::Timeout { .. } => Class::Timeout,

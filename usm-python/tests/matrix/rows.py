@@ -240,6 +240,8 @@ WITHOUT_MEMORY = {
     "MemoryUSMShared": set(),
     "Plan": set("certificate feasible ids lower_bound names offsets optimal order order_bound order_optimal peak to_dict verify _repr_svg_ arena show to_html at dims range_plan recompute_curve sizes".split()),
     "RecomputeCurve": set("bound graph points to_svg _repr_svg_".split()),
+    # The arrays of its block are arrays as any others.
+    "Pool": set("context stats trim".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
     "usm": set("backends devices empty full history launch open_ipc plan reset_peak set_threads snapshot stats trim zeros".split()),

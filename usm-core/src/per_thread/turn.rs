@@ -4,15 +4,15 @@
 //! here, and a block has two uses. Requests that threads answer by themselves fail for a thread
 //! that sleeps for ever. So the owner announces *busy* with a plain store and checks whether the
 //! data is *closed*; the closing thread pays for both sides. Its barrier in all threads of the
-//! process (`local/barrier.rs`) ensures that the owner sees the data closed, or is seen busy.
+//! process (`barrier.rs`) ensures that the owner sees the data closed, or is seen busy.
 
 #[cfg(not(loom))]
 use core::sync::atomic::compiler_fence;
 
-use crate::claims::Claims;
 #[cfg(loom)]
-use crate::sync::fence;
-use crate::sync::{AtomicBool, Ordering};
+use super::atomics::fence;
+use super::atomics::{AtomicBool, Ordering};
+use super::claims::Claims;
 
 /// The access to a value that one thread, its owner, uses all the time.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Turn {
 impl Turn {
     /// Open and idle.
     #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { busy: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }
 
@@ -60,6 +60,10 @@ impl Turn {
         self.closed.store(true, Ordering::Relaxed);
     }
 
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
     /// Whether the owner has no access in progress.
     pub fn is_idle(&self) -> bool {
         !self.busy.load(Ordering::Acquire)
@@ -71,22 +75,33 @@ impl Turn {
     }
 }
 
-/// Takes from each claim while it is closed, unless its owner has an access in progress. Only one
-/// thread may call it at a time. `barrier` makes every other thread pass a full barrier; if it
-/// fails nothing is taken. Claims made meanwhile are skipped.
+/// Takes from each claim that is `chosen` while it is closed, unless its owner has an access in
+/// progress. Only one thread may call it at a time. `barrier` makes every other thread pass a full
+/// barrier; if it fails nothing is taken. Claims made meanwhile are skipped. Returns whether it took
+/// from all.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
+    chosen: impl Fn(&T) -> bool,
     turn: impl Fn(&T) -> &Turn,
     barrier: impl FnOnce() -> bool,
     mut take: impl FnMut(&T),
-) {
+) -> bool {
     /// Number of checks of a busy owner; an access takes some instructions.
     const LOOKS: usize = if cfg!(loom) { 0 } else { 1000 };
     // One snapshot for all steps: a later claim was not closed.
     let all = claims.iter();
-    all.clone().for_each(|claim| turn(claim).close());
+    let mut closes = false;
+    for claim in all.clone().filter(|claim| chosen(claim)) {
+        turn(claim).close();
+        closes = true;
+    }
+    if !closes {
+        return true;
+    }
     let ordered = barrier();
-    for claim in all {
+    let mut took_all = ordered;
+    // Those that this call closed, whatever was done with the claims meanwhile.
+    for claim in all.filter(|claim| turn(claim).is_closed()) {
         let mut looks = 0;
         while ordered && !turn(claim).is_idle() && looks < LOOKS {
             looks += 1;
@@ -94,9 +109,12 @@ pub fn take_all<T: Sync + 'static>(
         }
         if ordered && turn(claim).is_idle() {
             take(claim);
+        } else {
+            took_all = false;
         }
         turn(claim).open();
     }
+    took_all
 }
 
 /// The owner's half of the barrier. The other half orders the processor; this one orders the

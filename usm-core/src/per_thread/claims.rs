@@ -4,10 +4,9 @@
 
 use core::fmt;
 use core::ops::Deref;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
-use crate::fallible::try_into_raw;
-use crate::sync::{AtomicBool, AtomicPtr, Ordering};
+use super::atomics::{AtomicBool, AtomicPtr, Ordering};
 
 /// A value with its owner flag.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ pub struct Claims<T>(AtomicPtr<Claim<T>>);
 impl<T: Sync + 'static> Claims<T> {
     /// Makes an empty list.
     #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
@@ -53,12 +52,16 @@ impl<T: Sync + 'static> Claims<T> {
     }
 
     /// Claims a value for the calling thread until it gives it up. `make` makes a new one if none
-    /// is free. `None` without memory.
-    pub fn claim(&self, make: impl FnOnce() -> T) -> Option<&'static Claim<T>> {
+    /// is free, and `place` moves it to the heap, for good; `None` without memory.
+    pub fn claim(
+        &self,
+        make: impl FnOnce() -> T,
+        place: impl FnOnce(Claim<T>) -> Option<NonNull<Claim<T>>>,
+    ) -> Option<&'static Claim<T>> {
         if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
             return Some(left);
         }
-        let mut new = try_into_raw(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
+        let mut new = place(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
         let mut head = self.0.load(Ordering::Acquire);
         loop {
             // SAFETY: not published yet.

@@ -3,12 +3,12 @@
 
 /// Registers the process for the barrier. False if the system has none; [`in_all_threads`] then
 /// fails.
-pub(crate) fn prepare() -> bool {
+pub fn prepare() -> bool {
     imp::call(imp::REGISTER)
 }
 
 /// Makes every other thread pass a full barrier before it returns. False if the system cannot.
-pub(crate) fn in_all_threads() -> bool {
+pub fn in_all_threads() -> bool {
     core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
     imp::call(imp::BARRIER)
 }

@@ -1,0 +1,350 @@
+//! The free blocks that a cache holds, in a list for each size. Plain numbers, as the space: the
+//! same code serves the caches of threads, the store that they share, and replays.
+//!
+//! Small blocks are of a class, of which there are 32 for each power of two, so that a block serves
+//! every request of its class. Large blocks serve requests of exactly their size, in lists that are
+//! found by a hash.
+
+use super::space::{Order, Travel, UNIT};
+use super::table::{Block, NONE, Num32, Num64, Table};
+
+/// Classes up to [`SMALL`] bytes: one for each unit up to 32 units, then 32 for each power of two.
+const CLASSES: usize = 192;
+/// The largest size of a class (bytes).
+pub(crate) const SMALL: u64 = 64 << 10;
+const HASHED: usize = 64;
+const BINS: usize = CLASSES + HASHED;
+
+/// Larger classes that serve a request whose own class is empty.
+const BEYOND: u32 = 3;
+/// Blocks of a list that are looked at.
+const LOOKS: usize = 4;
+/// Most blocks of a cache.
+const MOST: u32 = 1024;
+/// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has.
+const ROOM: u64 = 256 << 10;
+const PART: u64 = 32;
+/// Blocks, and bytes, that move from the shared store to a thread at once.
+pub(crate) const BATCH: (u32, u64) = (16, 64 << 10);
+
+/// The size of the class, for small sizes, of a size in units; larger sizes stay.
+pub(crate) fn rounded(size: u64) -> u64 {
+    let units = size / UNIT;
+    if units <= 32 || size > SMALL {
+        return size;
+    }
+    let step = 1 << ((units - 1).ilog2() - 5);
+    units.next_multiple_of(step) * UNIT
+}
+
+/// Where blocks of this size lie. Of a small size, which is that of a class, the class.
+#[inline(always)]
+fn bin_of(size: u64) -> usize {
+    let units = size / UNIT;
+    if units <= 32 {
+        return units as usize - 1;
+    }
+    if size <= SMALL {
+        let octave = (units - 1).ilog2() - 5;
+        return ((octave as usize) << 5) + ((units - 1) >> octave) as usize;
+    }
+    CLASSES + (units.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize
+}
+
+/// What owners did: sums of bytes as requested, and numbers of blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) allocated: Num64,
+    pub(crate) freed: Num64,
+    pub(crate) allocations: Num64,
+    pub(crate) frees: Num64,
+}
+
+impl Flow {
+    pub(crate) const fn new() -> Self {
+        Self {
+            allocated: Num64::new(0),
+            freed: Num64::new(0),
+            allocations: Num64::new(0),
+            frees: Num64::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn allocate(&self, bytes: u64) {
+        self.allocated.add(bytes);
+        self.allocations.add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn free(&self, bytes: u64) {
+        self.freed.add(bytes);
+        self.frees.add(1);
+    }
+
+    /// Adds those of another one.
+    pub(crate) fn add(&self, other: &Self) {
+        self.allocated.add(other.allocated.get());
+        self.freed.add(other.freed.get());
+        self.allocations.add(other.allocations.get());
+        self.frees.add(other.frees.get());
+    }
+
+    pub(crate) fn clear(&self) {
+        for number in [&self.allocated, &self.freed, &self.allocations, &self.frees] {
+            number.set(0);
+        }
+    }
+
+    /// Bytes allocated and not freed, as far as both are seen.
+    pub(crate) fn live(&self) -> u64 {
+        self.allocated.get().saturating_sub(self.freed.get())
+    }
+}
+
+#[derive(Debug)]
+struct Bin {
+    size: Num64,
+    head: Num32,
+}
+
+/// Blocks in a list by their descriptors, on their way to the space.
+#[derive(Debug, Default)]
+#[must_use = "the blocks would be lost"]
+pub(crate) struct Chain {
+    head: Option<u32>,
+}
+
+impl Chain {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    fn push<U: Travel>(&mut self, table: &Table<U>, slot: u32) {
+        if let Some(block) = table.get(slot) {
+            block.next.set(self.head.unwrap_or(NONE));
+            self.head = Some(slot);
+        }
+    }
+
+    pub(crate) fn pop<U: Travel>(&mut self, table: &Table<U>) -> Option<u32> {
+        let slot = self.head?;
+        self.head = table.get(slot).map(|block| block.next.get()).filter(|next| *next != NONE);
+        Some(slot)
+    }
+}
+
+/// The lists. Only the holder calls the functions that change them.
+#[derive(Debug)]
+pub(crate) struct Bins {
+    bins: [Bin; BINS],
+    bytes: Num64,
+    /// The part of `bytes` that unfinished operations were last known to use.
+    pending: Num64,
+    blocks: Num32,
+    /// The bin that is emptied next.
+    turn: Num32,
+}
+
+impl Bins {
+    pub(crate) const fn new() -> Self {
+        Self {
+            bins: [const { Bin { size: Num64::new(0), head: Num32::new(NONE) } }; BINS],
+            bytes: Num64::new(0),
+            pending: Num64::new(0),
+            blocks: Num32::new(0),
+            turn: Num32::new(0),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.get() == 0
+    }
+
+    /// Bytes without operations, and with some.
+    pub(crate) fn free_bytes(&self) -> (u64, u64) {
+        let pending = self.pending.get();
+        (self.bytes.get().saturating_sub(pending), pending)
+    }
+
+    /// Whether a [batch](BATCH) fits.
+    pub(crate) fn is_poor(&self) -> bool {
+        self.bytes.get() + BATCH.1 <= ROOM && self.blocks.get() + BATCH.0 <= MOST
+    }
+
+    /// A block for a request of this size, the last one that came, whose operations need not be
+    /// waited for by the queue.
+    #[inline(always)]
+    pub(crate) fn take<'t, U: Travel>(
+        &self,
+        table: &'t Table<U>,
+        size: u64,
+        alignment: u64,
+        queue: Order,
+    ) -> Option<(u32, &'t Block<U>)> {
+        let bin = bin_of(size);
+        let fits = self.bins[bin].head.get() != NONE && (size <= SMALL || self.bins[bin].size.get() == size);
+        if fits {
+            if let Some(taken) = self.take_of(table, bin, alignment, queue) {
+                return Some(taken);
+            }
+        }
+        if size > SMALL { None } else { self.take_larger(table, bin, alignment, queue) }
+    }
+
+    /// A block of one of the next classes.
+    #[inline(never)]
+    fn take_larger<'t, U: Travel>(
+        &self,
+        table: &'t Table<U>,
+        bin: usize,
+        alignment: u64,
+        queue: Order,
+    ) -> Option<(u32, &'t Block<U>)> {
+        // The wasted part of a block stays a few percent.
+        let last = (bin + BEYOND.min(bin as u32 / 8) as usize).min(CLASSES - 1);
+        (bin + 1..=last).find_map(|bin| match self.bins[bin].head.get() {
+            NONE => None,
+            _ => self.take_of(table, bin, alignment, queue),
+        })
+    }
+
+    #[inline(always)]
+    fn take_of<'t, U: Travel>(
+        &self,
+        table: &'t Table<U>,
+        bin: usize,
+        alignment: u64,
+        queue: Order,
+    ) -> Option<(u32, &'t Block<U>)> {
+        let mut place = &self.bins[bin].head;
+        for _ in 0..LOOKS {
+            let slot = place.get();
+            let block = table.get(slot)?;
+            if block.is_ready_for(queue.code()) && block.address.get() & (alignment - 1) == 0 {
+                place.set(block.next.get());
+                self.removed(block);
+                return Some((slot, block));
+            }
+            place = &block.next;
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn removed<U: Travel>(&self, block: &Block<U>) {
+        let size = block.size.get();
+        self.bytes.set(self.bytes.get() - size);
+        if block.order() != Order::Idle {
+            self.pending.set(self.pending.get() - size);
+        }
+        self.blocks.set(self.blocks.get() - 1);
+    }
+
+    /// Keeps a block. Returns those that are too many for a pool of `reserved` bytes; never this
+    /// one.
+    #[inline(always)]
+    pub(crate) fn put<U: Travel>(
+        &self,
+        table: &Table<U>,
+        slot: u32,
+        block: &Block<U>,
+        reserved: u64,
+    ) -> Chain {
+        let size = block.size.get();
+        let bin = bin_of(size);
+        let list = &self.bins[bin];
+        let head = list.head.get();
+        let bytes = self.bytes.get() + size;
+        let room = ROOM.max(reserved / PART);
+        let fits = bytes <= room && self.blocks.get() < MOST && (head == NONE || list.size.get() == size);
+        if !fits && !self.is_empty() {
+            return self.put_instead(table, slot, block, room);
+        }
+        block.next.set(head);
+        list.head.set(slot);
+        list.size.set(size);
+        self.bytes.set(bytes);
+        if block.order() != Order::Idle {
+            self.pending.add(size);
+        }
+        self.blocks.set(self.blocks.get() + 1);
+        Chain::default()
+    }
+
+    /// Puts a block after others went.
+    #[inline(never)]
+    fn put_instead<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block<U>, room: u64) -> Chain {
+        let mut chain = Chain::default();
+        let size = block.size.get();
+        let bin = bin_of(size);
+        if self.bins[bin].size.get() != size {
+            self.empty_bin(table, bin, u32::MAX, &mut chain);
+        }
+        // Some more than needed, so that the next blocks find room.
+        let (most_bytes, most_blocks) = ((room - room / 4).saturating_sub(size), MOST - MOST / 4);
+        while (self.bytes.get() > most_bytes || self.blocks.get() > most_blocks) && !self.is_empty() {
+            let turn = self.turn.get() as usize % BINS;
+            // All of a large size, which later requests may never ask for again.
+            let count = if turn < CLASSES { 8 } else { u32::MAX };
+            self.empty_bin(table, turn, count, &mut chain);
+            if self.bins[turn].head.get() == NONE {
+                self.turn.set(self.next_full(turn + 1));
+            }
+        }
+        let more = self.put(table, slot, block, u64::MAX);
+        debug_assert!(more.is_empty());
+        chain
+    }
+
+    /// The next bin with blocks, in a circle; this one if there are none.
+    fn next_full(&self, from: usize) -> u32 {
+        let is_full = |bin: &usize| self.bins[*bin % BINS].head.get() != NONE;
+        ((from..from + BINS).find(is_full).unwrap_or(from) % BINS) as u32
+    }
+
+    fn empty_bin<U: Travel>(&self, table: &Table<U>, bin: usize, count: u32, chain: &mut Chain) {
+        for _ in 0..count {
+            let slot = self.bins[bin].head.get();
+            let Some(block) = table.get(slot) else { break };
+            self.bins[bin].head.set(block.next.get());
+            self.removed(block);
+            chain.push(table, slot);
+        }
+    }
+
+    /// All blocks, or all large ones.
+    pub(crate) fn empty<U: Travel>(&self, table: &Table<U>, only_large: bool) -> Chain {
+        let mut chain = Chain::default();
+        let first = if only_large { CLASSES } else { 0 };
+        for bin in first..BINS {
+            if self.is_empty() {
+                break;
+            }
+            self.empty_bin(table, bin, u32::MAX, &mut chain);
+        }
+        chain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_the_sizes_that_round_to_them() {
+        let mut last = (0, usize::MAX);
+        for units in 1..=SMALL / UNIT {
+            let size = rounded(units * UNIT);
+            let bin = bin_of(size);
+            assert!(size >= units * UNIT && (size - units * UNIT) * 32 <= size, "{units}: {size}");
+            if size == last.0 {
+                assert_eq!(bin, last.1);
+            } else {
+                assert_eq!(bin, last.1.wrapping_add(1), "classes follow each other");
+            }
+            last = (size, bin);
+        }
+        assert_eq!(last, (SMALL, CLASSES - 1));
+    }
+}

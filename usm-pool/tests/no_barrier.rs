@@ -1,0 +1,47 @@
+//! Caches of threads on a system without a barrier in all threads. A process of its own, because
+//! the choice is one for the process.
+
+#![cfg(feature = "std")]
+
+use std::sync::mpsc::channel;
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{AllocKind, ErrorKind, MemorySource, Request};
+use usm_pool::{Pool, PoolOptions};
+
+fn request(size: usize) -> Request {
+    Request::new(AllocKind::Shared, size)
+}
+
+/// As on systems without a barrier in all threads: a thread gives its blocks back at its next call.
+#[test]
+fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
+    let context = HostHeap::new().context();
+    let mut options = PoolOptions::default();
+    options.limit = Some(1 << 16);
+    let pool = Pool::with(&context, AllocKind::Shared, options);
+    let (ask, asked) = channel::<()>();
+    let (answer, answered) = channel::<()>();
+    std::thread::scope(|scope| {
+        let pool = &pool;
+        scope.spawn(move || {
+            drop(pool.allocate(&request(40_000)).expect("memory"));
+            for () in asked {
+                drop(pool.allocate(&request(64)).expect("memory"));
+                answer.send(()).expect("a receiver");
+            }
+        });
+        ask.send(()).expect("a thread");
+        answered.recv().expect("an answer");
+        usm_pool::pool::set_no_barrier(true);
+        let refused = pool.allocate(&request(1 << 16));
+        usm_pool::pool::set_no_barrier(false);
+        let refused = refused.expect_err("the other thread has it");
+        assert!(matches!(refused.kind, ErrorKind::PoolExhausted { live: 0, .. }), "{refused}");
+        ask.send(()).expect("a thread");
+        answered.recv().expect("an answer");
+        drop(ask);
+    });
+    drop(pool.allocate(&request(1 << 16)).expect("all of it"));
+    pool.check();
+}

@@ -1,0 +1,162 @@
+"""`usm.Pool`: arrays from larger segments, which later arrays reuse."""
+
+import asyncio
+import gc
+import pickle
+import random
+import threading
+
+import pytest
+
+import usm
+
+
+@pytest.fixture
+def device(queue):
+    return queue.device
+
+
+def test_arrays_of_a_block_come_from_the_pool_and_reuse_its_memory(device):
+    with device, usm.Pool(device) as pool:
+        first = usm.empty(1000, "u1")
+        address = first.pointer
+        assert pool.stats()["live"] == 1000
+        del first
+        assert pool.stats()["live"] == 0
+        second = usm.zeros(1000, "u1")
+        assert second.tolist() == [0] * 1000
+        assert pool.stats()["reserved"] >= 1000 and pool.stats()["peak_live"] >= 1000
+        assert address == second.pointer
+        copied = second.copy()
+        assert pool.stats()["live"] == 2000 and copied.tolist() == [0] * 1000
+    outside = usm.empty(10, "u1", device=device)
+    assert pool.stats()["live"] == 2000 and outside.nbytes == 10
+
+
+def test_arrays_outlive_block_and_pool(device):
+    with usm.Pool(device) as pool:
+        array = usm.full(100, 7, "i4", device=device)
+    context = pool.context
+    del pool
+    gc.collect()
+    assert array.tolist() == [7] * 100
+    before = context.stats()["sum"]["current"]
+    del array
+    gc.collect()
+    assert context.stats()["sum"]["current"] == before - 400
+
+
+def test_kinds_and_limits():
+    with usm.Pool("host", kind="device", limit=1 << 20) as pool:
+        shared = usm.empty(100, "u1", device="host")
+        assert pool.stats()["live"] == 0 and shared.kind == "shared"
+        block = usm.empty(1 << 20, "u1", kind="device", device="host")
+        with pytest.raises(usm.AllocationError, match="limit 1048576"):
+            usm.empty(1, "u1", kind="device", device="host")
+        assert pool.stats()["reserved"] == 1 << 20
+        del block
+        assert pool.trim() == 1 << 20 and pool.stats()["reserved"] == 0
+    with usm.Pool("host", limit=0), pytest.raises(usm.AllocationError):
+        usm.empty(1, device="host")
+
+
+@pytest.mark.parametrize("bad", [{"limit": -1}, {"limit": 2**64}])
+def test_numbers_out_of_range_are_refused(bad):
+    with pytest.raises(usm.RequestError, match="limit"):
+        usm.Pool("host", **bad)
+    with pytest.raises(TypeError, match="limit"):
+        usm.Pool("host", limit="a")
+    with pytest.raises(usm.RequestError, match="bytes"):
+        usm.Pool("host").trim(-1)
+
+
+def test_the_innermost_pool_of_the_context_counts():
+    with usm.Pool("host") as outer, usm.Pool("host") as inner:
+        array = usm.empty(8, "u1", device="host")
+        assert (outer.stats()["live"], inner.stats()["live"]) == (0, 8)
+        with outer:
+            other = usm.empty(16, "u1", device="host")
+        assert outer.stats()["live"] == 16
+    assert array.nbytes + other.nbytes == 24
+
+
+def test_threads_and_tasks_have_their_own_blocks():
+    seen = []
+    with usm.Pool("host") as pool:
+
+        def other_thread():
+            seen.append(usm.empty(8, "u1", device="host"))
+
+        thread = threading.Thread(target=other_thread)
+        thread.start()
+        thread.join()
+        assert pool.stats()["live"] == 0
+
+        async def tasks():
+            with usm.Pool("host") as own:
+                kept = usm.empty(32, "u1", device="host")
+                await asyncio.sleep(0)
+                assert own.stats()["live"] == 32
+                return kept
+
+        async def both():
+            return await asyncio.gather(tasks(), tasks())
+
+        assert len(asyncio.run(both())) == 2
+        assert pool.stats()["live"] == 0
+
+
+def test_memory_objects_come_from_the_pool():
+    with usm.device_context("host"), usm.Pool("host") as pool:
+        memory = usm.memory.MemoryUSMShared(100)
+        assert pool.stats()["live"] == 100
+        del memory
+        gc.collect()
+        assert pool.stats()["live"] == 0
+
+
+def test_statistics_and_queries_show_arrays_and_not_segments():
+    with usm.Pool("host") as pool:
+        context = pool.context
+        before = context.stats()
+        array = usm.empty(1000, "u1", device="host")
+        now = context.stats()
+        assert now["sum"]["current"] - before["sum"]["current"] == 1000
+        assert now["reserved"] - before["reserved"] == pool.stats()["reserved"] >= 1000
+        assert context.query(array.pointer + 999)[0] == "shared"
+        assert context.query(array.pointer + 999)[2] == 1000
+        assert context.query(array.pointer + 1000)[0] == "unknown"
+        address = array.pointer
+        del array
+        assert context.query(address)[0] == "unknown"
+
+
+def test_a_snapshot_shows_segments_that_their_blocks_tile(tmp_path):
+    with usm.Pool("host"):
+        arrays = [usm.empty(1000, "u1", device="host") for _ in range(3)]
+        del arrays[1]
+        usm.snapshot().dump(tmp_path / "memory.pickle")
+    content = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    places = {array.pointer for array in arrays}
+    segments = [s for s in content["segments"] if places & {b["address"] for b in s["blocks"]}]
+    assert len(segments) == 1
+    (segment,) = segments
+    assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+    states = {block["address"]: block["state"] for block in segment["blocks"]}
+    assert all(states[place] == "active_allocated" for place in places)
+    assert "inactive" in states.values()
+
+
+def test_random_arrays_keep_their_values(device):
+    chosen = random.Random(3)
+    arrays = []
+    with usm.Pool(device) as pool:
+        for _ in range(300):
+            if chosen.random() < 0.55 or not arrays:
+                size, value = chosen.randrange(1, 5000), chosen.randrange(200)
+                arrays.append((usm.full(size, value, "u1", device=device), size, value))
+            else:
+                array, size, value = arrays.pop(chosen.randrange(len(arrays)))
+                assert array.tolist() == [value] * size
+                del array
+        assert pool.stats()["live"] == sum(size for _, size, _ in arrays)
