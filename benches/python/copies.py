@@ -99,6 +99,19 @@ def to_and_from(name, queue, kind, peer, up, down, sizes=SIZES):
         compare(f"copies: {name} to NumPy, {text}", peer, lambda: usm.copy(target, device), down(target))
 
 
+def conversions(name, queue, module, peer, wait, side=2048):
+    """`astype` of memory of the device, to new memory."""
+    for here, there in (("f8", "f4"), ("i4", "f4"), ("f4", "u1"), ("f4", "c8"), ("i8", "?")):
+        ours = usm.full((side, side), 1, here, kind="device", queue=queue)
+        theirs = module.ones((side, side), here)
+        for layout, view in (("", lambda a: a), (", transposed", lambda a: a.T)):
+            ones = (view(ours), view(theirs))
+            compare(
+                f"copies: {here} to {there}{layout}, {name}, {side}x{side}", peer,
+                lambda a=ones[0], to=there: a.astype(to), lambda a=ones[1], to=there: (a.astype(to, "C"), wait()),
+            )
+
+
 def processors():
     for device in usm.devices():
         if device.backend not in ("host", "opencl", "sycl") or device.type not in ("cpu", "host"):
@@ -114,6 +127,8 @@ def processors():
             )
             del other
             strided(name, queue, kind, np, "NumPy", lambda: None)
+        if device.backend != "host":
+            conversions(device.backend, queue, np, "NumPy", lambda: None)
 
 
 def new_arrays():
@@ -170,6 +185,7 @@ def cuda():
         compare(f"copies: cuda to new NumPy, {bytes_text(size)}", "CuPy", lambda ours=ours: usm.to_numpy(ours[0]), lambda theirs=theirs: cp.asnumpy(theirs[0]))
         compare(f"copies: NumPy to new cuda, {bytes_text(size)}", "CuPy", lambda new=new: usm.asarray(new, kind="device", queue=queue), lambda new=new: (cp.asarray(new), wait()))
     strided("cuda", queue, "device", cp, "CuPy", wait, sides=(2048, 4096))
+    conversions("cuda", queue, cp, "CuPy", wait, side=4096)
     data = np.ones((4096, 4096), "f4")
     ours, theirs = usm.full((4096, 4096), 1, "f4", kind="device", queue=queue), cp.ones((4096, 4096), "f4")
     compare("copies: cuda transposed to NumPy, 4096x4096 f4", "CuPy", lambda: usm.copy(data, ours.T), lambda: np.copyto(data, cp.asnumpy(theirs.T)))
@@ -233,7 +249,7 @@ def processor_waits():
             continue
         queue = usm.Queue(device)
         ours, out = usm.Module(source, queue=queue)["spin"], usm.empty(16, "f4", queue=queue, kind="shared")
-        for microseconds in (10, 75, 300, 1000, 3000, 10_000, 100_000):
+        for microseconds in (10, 75, 300, 1000, 3000, 10_000, 100_000, 1_000_000):
             n = int(rounds * microseconds)
             case = f"copies: wait for a kernel of {microseconds} us, {backend}"
             compare(case, "dpctl's submit and wait", lambda n=n: ours[1, 1](np.uint64(n), out), lambda n=n: launch_theirs(n))

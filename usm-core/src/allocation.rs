@@ -344,6 +344,20 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    /// Takes over the checked launches that wrote `src`, whose bytes a copy brings here: the next
+    /// wait for either of the two reports their failure. Call it after the copy was submitted.
+    pub(crate) fn take_over_failures(&self, src: &Self) {
+        #[cfg(feature = "alloc")]
+        {
+            let outcomes = src.unreported(Access::Read);
+            if !outcomes.is_empty() {
+                self.body.uses.add_copied_launches(outcomes);
+            }
+        }
+        #[cfg(not(feature = "alloc"))]
+        let _ = src;
+    }
+
     /// Whether the processor can read and write the memory for a copy. On a device that is the
     /// processor, device memory is memory of the process: OpenCL's and SYCL's runtimes for CPUs
     /// allocate it there, and their own copies are `memcpy`. Views of the program stay refused.

@@ -383,7 +383,7 @@ impl<B: Backend> Context<B> {
 
     /// Calls the runtime with two contexts of one library. Returns `None` for contexts of two
     /// libraries: each library knows only its own handles.
-    fn with_peer<R>(
+    pub(crate) fn with_peer<R>(
         &self,
         peer: &Self,
         call: impl FnOnce(&B::Context, &B::Context) -> Result<R>,

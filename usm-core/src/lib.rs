@@ -19,6 +19,7 @@ pub mod backend;
 mod buffer;
 mod context;
 mod context_state;
+mod conversion;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod deadline;
 #[cfg(feature = "alloc")]
@@ -47,6 +48,8 @@ mod lazy_box;
 mod ledger;
 mod lender;
 pub mod limits;
+#[cfg(feature = "alloc")]
+mod peer_copy;
 mod pending;
 #[cfg(feature = "std")]
 #[doc(hidden)]
@@ -121,6 +124,7 @@ pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrde
 pub use buffer::Buffer;
 pub use context::{Context, Memory};
 pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
+pub use conversion::{Number, Numeric};
 #[cfg(feature = "alloc")]
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};

@@ -90,8 +90,13 @@ impl<B: Backend> Queue<B> {
             // ordered; the target outlives the copy by the caller's promise.
             unsafe { queue.copy(to, from, len, after) }
         };
+        #[cfg(feature = "alloc")]
+        let unreported = src.unreported(Access::Read);
         // SAFETY: the copy reads the block, as the usage declares.
-        unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()
+        unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()?;
+        #[cfg(feature = "alloc")]
+        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        Ok(())
     }
 
     /// Reads where the device need not access the target: by the processor, or through pinned
@@ -165,23 +170,16 @@ impl<B: Backend> Queue<B> {
         if len == 0 {
             return Ok(());
         }
-        #[cfg(feature = "alloc")]
-        let unreported = src.unreported(Access::Read);
         // SAFETY: the caller's promise; writers of `src` need exclusive access.
-        let outcome = unsafe { self.read_without_target(to, src, 0, len) };
-        match outcome {
-            Some(outcome) => outcome?,
-            None => {
-                // SAFETY: only this function and the copy access it.
-                let mut near = unsafe { staging(self.context(), len) }?;
-                let _ = self.copy_bytes(&mut near, 0, src, 0, len)?;
-                let _guard = near.host_guard(Access::Read)?;
-                // SAFETY: the copy is complete, and has written that many bytes.
-                unsafe { to.copy_from_nonoverlapping(near.as_ptr(), len) };
-            }
+        if let Some(outcome) = unsafe { self.read_without_target(to, src, 0, len) } {
+            return outcome;
         }
-        #[cfg(feature = "alloc")]
-        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        // SAFETY: only this function and the copy access it.
+        let mut near = unsafe { staging(self.context(), len) }?;
+        let _ = self.copy_bytes(&mut near, 0, src, 0, len)?;
+        let _guard = near.host_guard(Access::Read)?;
+        // SAFETY: the copy is complete, and has written that many bytes.
+        unsafe { to.copy_from_nonoverlapping(near.as_ptr(), len) };
         Ok(())
     }
 }

@@ -255,7 +255,9 @@ impl<B: Backend> Queue<B> {
         };
         // SAFETY: the copy accesses what the usages declare, and `dst` is borrowed exclusively;
         // after an error nothing was submitted.
-        unsafe { self.submit_bytes(len, &usages, copy) }
+        let event = unsafe { self.submit_bytes(len, &usages, copy) }?;
+        dst.take_over_failures(src);
+        Ok(event)
     }
 
     /// Copies `len` bytes inside one allocation; the ranges must not overlap.

@@ -69,6 +69,11 @@ impl<'s> Strided<'s> {
         self.item
     }
 
+    /// Number of axes.
+    pub(crate) const fn axes(&self) -> usize {
+        self.shape.len()
+    }
+
     /// Number of elements.
     #[must_use]
     pub const fn elements(&self) -> usize {
@@ -150,6 +155,21 @@ impl Plan {
     /// `None` when there is nothing to copy.
     pub(crate) fn new(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
         same_shape(to, from)?;
+        if to.item != from.item {
+            let (axis, expected, found) = (to.shape.len(), to.item, from.item);
+            return Err(ErrorKind::ShapeMismatch { axis, expected, found }.into());
+        }
+        let plan = Self::with_axes(to, from)?;
+        Ok(plan.map(Self::with_dense_runs))
+    }
+
+    /// The same, but a run is one element, which may have other sizes at both ends.
+    pub(crate) fn of_conversion(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
+        same_shape(to, from)?;
+        Self::with_axes(to, from)
+    }
+
+    fn with_axes(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
         if to.elements == 0 {
             return Ok(None);
         }
@@ -210,8 +230,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Merges axes that continue each other on both sides, and makes the innermost axis the run if
-    /// it is dense.
+    /// Merges axes that continue each other on both sides.
     fn merge(&mut self) {
         let mut kept = 0_usize;
         for index in 0..self.len {
@@ -232,12 +251,17 @@ impl Plan {
             }
         }
         self.len = kept;
+    }
+
+    /// Makes the innermost axis the run if it is dense.
+    fn with_dense_runs(mut self) -> Self {
         if let Some(inner) = self.axes[..self.len].last().copied() {
             if inner.to == self.run && inner.from == self.run as isize {
                 self.run *= inner.extent;
                 self.len -= 1;
             }
         }
+        self
     }
 
     /// The same copy with the axis along which the source is densest right outside of the innermost
@@ -340,9 +364,6 @@ fn same_shape(to: &Strided<'_>, from: &Strided<'_>) -> Result<()> {
     if to.shape.len() != from.shape.len() {
         let (expected, found) = (to.shape.len(), from.shape.len());
         return Err(ErrorKind::LengthMismatch { expected, found }.into());
-    }
-    if to.item != from.item {
-        return mismatch(to.shape.len(), to.item, from.item);
     }
     let differs = to.shape.iter().zip(from.shape).position(|(to, from)| to != from);
     match differs {

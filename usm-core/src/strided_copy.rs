@@ -19,6 +19,8 @@ use crate::{AllocKind, DeviceType};
 const FEW_RUNS: usize = 16;
 /// Bytes of a run from which on a few are better copied by the runtime than by code.
 const LONG_RUN: usize = 64 << 10;
+/// Bytes of a row below which runtimes copy memory of the process slower than through dense memory.
+const SHORT_ROW: usize = 64;
 /// Number of bytes that the processor copies in the time of one operation of a runtime (about 3
 /// microseconds).
 const BYTES_AN_OPERATION: usize = 16 << 10;
@@ -120,10 +122,14 @@ impl<B: Backend> Queue<B> {
     }
 
     fn strided_event(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
-        match self.strided(ends, to, from, false)? {
-            Some(event) => Ok(event),
-            None => self.barrier(&[]),
+        let event = match self.strided(ends, to, from, false)? {
+            Some(event) => event,
+            None => self.barrier(&[])?,
+        };
+        if !core::ptr::eq(ends.dst, ends.src) {
+            ends.dst.take_over_failures(ends.src);
         }
+        Ok(event)
     }
 
     /// The caller has exclusive access to the destination. `waiting` means that it would wait for
@@ -151,7 +157,7 @@ impl<B: Backend> Queue<B> {
         let both = [ends.dst, ends.src];
         let reached = both.map(Allocation::is_reached_by_processor);
         if waiting && reached == [true; 2] && self.is_for_host(ends, &plan) {
-            return self.copy_on_host(ends, &plan);
+            return self.copy_on_host(ends, &plan, waiting);
         }
         #[cfg(feature = "driver")]
         if waiting && runs == 1 {
@@ -181,14 +187,17 @@ impl<B: Backend> Queue<B> {
         if runs <= FEW_RUNS {
             return self.copy_by_runs(ends, &plan).map(Some);
         }
-        if let Some(outcome) = self.copy_by_rows(ends, &plan) {
-            return outcome.map(Some);
+        let crosses = both.iter().any(|end| !end.is_reached_by_device());
+        if !(crosses && plan.run < SHORT_ROW) {
+            if let Some(outcome) = self.copy_by_rows(ends, &plan) {
+                return outcome.map(Some);
+            }
         }
         let ranges = [plan.to_range, plan.from_range];
         let staged: usize =
             ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
         if staged / BYTES_AN_OPERATION <= runs {
-            self.copy_on_host(ends, &plan)
+            self.copy_on_host(ends, &plan, waiting)
         } else {
             self.copy_by_runs(ends, &plan).map(Some)
         }
@@ -315,7 +324,7 @@ impl<B: Backend> Queue<B> {
 
     /// Copies all runs on this thread, with staging memory for a side that it cannot access. `None`
     /// if the copy is complete.
-    fn copy_on_host(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
+    fn copy_on_host(&self, ends: Ends<'_, B>, plan: &Plan, waiting: bool) -> Result<Option<Event<B>>> {
         let near_src = self.stage(ends.src, plan.from_range, true)?;
         let near_dst = self.stage(ends.dst, plan.to_range, !plan.is_dense())?;
         {
@@ -329,10 +338,20 @@ impl<B: Backend> Queue<B> {
             // destination, and writers of the source need exclusive access.
             unsafe { copy_runs_divided(plan, to, from) };
         }
-        match near_dst {
-            Some(near) => self.copy_span(ends.dst, plan.to_range.0, &near, 0, near.size()).map(Some),
-            None => Ok(None),
+        let Some(near) = near_dst else { return Ok(None) };
+        let (start, len) = (plan.to_range.0, near.size());
+        #[cfg(feature = "driver")]
+        if waiting {
+            let source = crate::ring::Process::Source(near.as_ptr().cast_const());
+            // SAFETY: a checked range, and memory that only this call knows; the caller has
+            // exclusive access to the destination.
+            if let Some(outcome) = unsafe { self.copy_through_ring((ends.dst, start), source, len, true) } {
+                return outcome.map(|_| None);
+            }
         }
+        #[cfg(not(feature = "driver"))]
+        let _ = waiting;
+        self.copy_span(ends.dst, start, &near, 0, len).map(Some)
     }
 
     /// Staging memory for a range that the host cannot access, with the range's content if
@@ -348,9 +367,20 @@ impl<B: Backend> Queue<B> {
         }
         // SAFETY: only the host and the copies of spans access it.
         let near = unsafe { staging(self.context(), high - low) }?;
-        if filled {
-            let _ = self.copy_span(&near, 0, memory, low, high - low)?;
+        if !filled {
+            return Ok(Some(near));
         }
+        #[cfg(feature = "driver")]
+        {
+            let target = crate::ring::Process::Target(near.as_ptr());
+            // SAFETY: a checked range, and memory that only this call knows. The caller keeps work
+            // that writes the range away.
+            let outcome = unsafe { self.copy_through_ring((memory, low), target, high - low, true) };
+            if let Some(outcome) = outcome {
+                return outcome.map(|_| Some(near));
+            }
+        }
+        let _ = self.copy_span(&near, 0, memory, low, high - low)?;
         Ok(Some(near))
     }
 

@@ -116,7 +116,7 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 
     /// Bytes of the elements.
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         // Cannot overflow: the allocation holds that many.
         self.len * size_of::<T>()
     }

@@ -22,6 +22,7 @@ use {
     crate::sync::helgrind::Marks,
     crate::sync::next_id,
     alloc::boxed::Box,
+    alloc::collections::BTreeSet,
     alloc::sync::Arc,
     alloc::vec::Vec,
     core::slice,
@@ -290,6 +291,17 @@ impl<B: Backend> Uses<B> {
         let noted = list.noted.get_or_insert_default();
         noted.retain(|(_, earlier)| earlier.is_unreported());
         noted.push((access, Arc::clone(outcome)));
+    }
+
+    /// Remembers launches that wrote what a copy brings here.
+    pub(crate) fn add_copied_launches(&self, outcomes: Vec<Arc<Outcome>>) {
+        let mut list = self.list().lock();
+        let noted = list.noted.get_or_insert_default();
+        noted.retain(|(_, earlier)| earlier.is_unreported());
+        let writes = noted.iter().filter(|(did, _)| *did == Access::Write);
+        let known: BTreeSet<_> = writes.map(|(_, outcome)| Arc::as_ptr(outcome)).collect();
+        let new = outcomes.into_iter().filter(|outcome| !known.contains(&Arc::as_ptr(outcome)));
+        noted.extend(new.map(|outcome| (Access::Write, outcome)));
     }
 
     /// The checked launches with an unreported outcome that a host access of this sort waits for.

@@ -11,9 +11,9 @@ use crate::memory::CudaContext;
 use crate::native::Current;
 use crate::table::{Code, Raw};
 use crate::{Cuda, error, pool};
-#[cfg(feature = "kernel")]
-use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
+#[cfg(feature = "kernel")]
+use usm_core::backend::{Conversion, StridedCopy};
 use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
@@ -262,6 +262,12 @@ impl QueueOps<Cuda> for CudaQueue {
     unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[CudaEvent]) -> Result<CudaEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn convert(&self, conversion: &Conversion<'_>, after: &[CudaEvent]) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.convert(&self.0.context, self, conversion, after) }
     }
 
     unsafe fn fill(

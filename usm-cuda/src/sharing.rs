@@ -5,8 +5,8 @@ use core::ptr::{self, NonNull};
 
 use crate::native::Native;
 use crate::table::{Address, IpcMemory};
-use crate::{Cuda, CudaContext, error};
-use usm_core::backend::{Block, Ipc, Peer};
+use crate::{Cuda, CudaContext, CudaEvent, CudaQueue, error};
+use usm_core::backend::{Block, Ipc, Peer, QueueOps};
 use usm_core::driver::process;
 use usm_core::ipc::NATIVE_BYTES;
 use usm_core::{AllocKind, Result};
@@ -106,6 +106,18 @@ impl Peer<Self> for Cuda {
                 code => driver.check(driver.names().disable_peer, code),
             }
         })
+    }
+
+    unsafe fn copy(
+        queue: &CudaQueue,
+        _: &CudaContext,
+        (dst, src): (*mut u8, *const u8),
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise. With unified addressing the driver knows the device of each
+        // address, and streams wait for events of every device.
+        unsafe { queue.copy(dst, src, len, after) }
     }
 }
 

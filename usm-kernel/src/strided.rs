@@ -1,4 +1,4 @@
-//! Strided copies by code that runs on the device, for the queues of runtimes.
+//! Strided copies and conversions by code that runs on the device, for the queues of runtimes.
 //!
 //! Two kernels, for elements of 1, 2, 4 and 8 bytes. Where source and destination are dense along
 //! different axes, tiles pass through local memory, so that neighbouring items read and write
@@ -6,7 +6,8 @@
 //! form is in the folder beside this file, with the Rust it was made from (`kernels.txt`); the
 //! writers of usm-kernel-ir make the device's code of it, its SPIR-V beforehand.
 
-use alloc::string::String;
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,12 +15,14 @@ use core::fmt;
 use spin::Mutex;
 #[cfg(feature = "std")]
 use usm_core::backend::ContextOps as _;
-use usm_core::backend::{StridedAxis, StridedCopy};
-use usm_core::{Error, ErrorKind};
-use usm_kernel_ir::{emit, text};
+use usm_core::backend::{Conversion, StridedAxis, StridedCopy};
+use usm_core::{Error, ErrorKind, Number};
+use usm_kernel_ir::{Kernel, emit, text};
 
 use crate::backend::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, text as with_nul};
+
+mod conversion;
 
 const GATHER: &str = include_str!("strided/gather.ir");
 const TILES: &str = include_str!("strided/tiles.ir");
@@ -58,8 +61,22 @@ const SHORTEST_TILE_AXIS: usize = 8;
 /// `None` before the first use, `Some(None)` if the function cannot be built.
 type Built<B> = Option<Option<Arc<<B as Programmable>::Function>>>;
 
-/// By kernel and type.
-struct Functions<B: Programmable>([[Mutex<Built<B>>; TYPES.len()]; 2]);
+/// By the types of destination and source; `None` if the function cannot be built.
+type Conversions<B> = BTreeMap<(Number, Number), Option<Arc<<B as Programmable>::Function>>>;
+
+/// The functions of a context.
+struct Functions<B: Programmable> {
+    /// By kernel and type.
+    copies: [[Mutex<Built<B>>; TYPES.len()]; 2],
+    conversions: Mutex<Conversions<B>>,
+}
+
+impl<B: Programmable> Functions<B> {
+    const fn new() -> Self {
+        let copies = [const { [const { Mutex::new(None) }; TYPES.len()] }; 2];
+        Self { copies, conversions: Mutex::new(BTreeMap::new()) }
+    }
+}
 
 /// A context's code for strided copies, which its queues share. A function keeps its context, so
 /// the context itself keeps none: the code ends with the last queue.
@@ -81,9 +98,7 @@ impl<B: Programmable> StridedCode<B> {
     /// For a new queue.
     pub fn copies(&self) -> StridedCopies<B> {
         let mut shared = self.0.lock();
-        let functions = shared
-            .upgrade()
-            .unwrap_or_else(|| Arc::new(Functions([const { [const { Mutex::new(None) }; TYPES.len()] }; 2])));
+        let functions = shared.upgrade().unwrap_or_else(|| Arc::new(Functions::new()));
         *shared = Arc::downgrade(&functions);
         StridedCopies { functions }
     }
@@ -117,33 +132,57 @@ impl<B: Programmable> StridedCopies<B> {
     ) -> usm_core::Result<B::Event> {
         let work = Work::of(copy).ok_or_else(unsupported)?;
         let function = self.function(context, &work).ok_or_else(unsupported)?;
-        let values: Vec<[u8; 8]> = work.values.iter().map(|value| value.to_ne_bytes()).collect();
-        let narrow = work.kernel.narrow_values();
-        let mut slots = Vec::with_capacity(values.len() + 3);
-        slots.push(Slot::Pointer(copy.dst as usize));
-        slots.push(Slot::Pointer(work.src));
-        let narrowed: Vec<[u8; 4]> =
-            work.values[..narrow].iter().map(|value| (*value as u32).to_ne_bytes()).collect();
-        slots.extend(narrowed.iter().map(|value| Slot::Value(value)));
-        slots.extend(values[narrow..].iter().map(|value| Slot::Value(value)));
-        if work.kernel == Kind::Tiles {
+        let local = (work.kernel == Kind::Tiles).then(|| {
             let width = 1 << work.width;
-            slots.push(Slot::Local { bytes: TILE_ELEMENTS * width, alignment: width });
-        }
-        let grid = Grid::new([work.groups * GROUP], Some([GROUP]));
+            Slot::Local { bytes: TILE_ELEMENTS * width, alignment: width }
+        });
+        let ends = (copy.dst as usize, work.src);
         // SAFETY: the caller's promise for the memory; the code of the kernel accesses the elements
         // of the copy only.
-        unsafe { B::launch(queue, &function, &grid, &slots, after) }
+        unsafe { launch::<B>(queue, &function, (work.kernel, work.groups, &work.values), ends, local, after) }
+    }
+
+    /// Converts by code of the device: [`QueueOps::convert`](usm_core::backend::QueueOps).
+    ///
+    /// # Safety
+    /// As for that function. `queue` is of `context`.
+    ///
+    /// # Errors
+    /// As [`copy`](Self::copy).
+    pub unsafe fn convert(
+        &self,
+        context: &B::Context,
+        queue: &B::Queue,
+        conversion: &Conversion<'_>,
+        after: &[B::Event],
+    ) -> usm_core::Result<B::Event> {
+        let work = conversion::Work::of(conversion).ok_or_else(unsupported)?;
+        let numbers = (conversion.dst_number, conversion.src_number);
+        let known = self.functions.conversions.lock().get(&numbers).cloned();
+        let function = known.unwrap_or_else(|| {
+            // Without the lock, as for copies.
+            let source = conversion::text(numbers.0, numbers.1);
+            let built = build::<B>(context, &source, write_spirv).ok().map(Arc::new);
+            self.functions.conversions.lock().entry(numbers).or_insert(built).clone()
+        });
+        let function = function.ok_or_else(unsupported)?;
+        let (kernel, groups, values) = &work.launch;
+        let ends = (conversion.dst as usize, work.src);
+        // SAFETY: as for copies; the types are those of the conversion.
+        unsafe { launch::<B>(queue, &function, (*kernel, *groups, values), ends, None, after) }
     }
 
     /// The function, built if it is not yet; `None` if it cannot be.
     fn function(&self, context: &B::Context, work: &Work) -> Option<Arc<B::Function>> {
-        let place = &self.functions.0[work.kernel as usize][work.width];
+        let place = &self.functions.copies[work.kernel as usize][work.width];
         if let Some(built) = &*place.lock() {
             return built.clone();
         }
         // Without the lock: two threads may build it, and no thread waits for the compiler.
-        let built = build::<B>(context, work.kernel, TYPES[work.width]).ok().map(Arc::new);
+        let element = TYPES[work.width];
+        let source = work.kernel.text().replace(ELEMENT, element);
+        let spirv = |_: &Kernel| Some(Cow::Borrowed(work.kernel.spirv(element)));
+        let built = build::<B>(context, &source, spirv).ok().map(Arc::new);
         place.lock().get_or_insert(built).clone()
     }
 }
@@ -152,14 +191,49 @@ fn unsupported() -> Error {
     ErrorKind::Unsupported { operation: "this copy by code of the device" }.into()
 }
 
+/// Launches a kernel over the two ends.
+///
+/// # Safety
+/// As for [`Programmable::launch`], for the memory that the kernel accesses.
+unsafe fn launch<B: Programmable>(
+    queue: &B::Queue,
+    function: &B::Function,
+    (kernel, groups, values): (Kind, u64, &[u64]),
+    (dst, src): (usize, usize),
+    local: Option<Slot<'_>>,
+    after: &[B::Event],
+) -> usm_core::Result<B::Event> {
+    let (narrow, wide) = values.split_at(kernel.narrow_values());
+    let narrow: Vec<[u8; 4]> = narrow.iter().map(|value| (*value as u32).to_ne_bytes()).collect();
+    let wide: Vec<[u8; 8]> = wide.iter().map(|value| value.to_ne_bytes()).collect();
+    let mut slots = Vec::with_capacity(values.len() + 3);
+    slots.extend([Slot::Pointer(dst), Slot::Pointer(src)]);
+    slots.extend(narrow.iter().map(|value| Slot::Value(value)));
+    slots.extend(wide.iter().map(|value| Slot::Value(value)));
+    slots.extend(local);
+    let grid = Grid::new([groups * GROUP], Some([GROUP]));
+    // SAFETY: the caller's promise.
+    unsafe { B::launch(queue, function, &grid, &slots, after) }
+}
+
+/// The SPIR-V of a conversion. There are too many for files.
+fn write_spirv(kernel: &Kernel) -> Option<Cow<'static, [u8]>> {
+    #[cfg(feature = "spirv")]
+    return Some(Cow::Owned(emit::spirv(kernel)));
+    #[cfg(not(feature = "spirv"))]
+    {
+        let _ = kernel;
+        None
+    }
+}
+
 fn build<B: Programmable>(
     context: &B::Context,
-    kernel: Kind,
-    element: &str,
+    source: &str,
+    spirv: impl FnOnce(&Kernel) -> Option<Cow<'static, [u8]>>,
 ) -> Result<B::Function, BuildError> {
     let refused = || BuildError::from(unsupported());
-    let source: String = kernel.text().replace(ELEMENT, element);
-    let parsed = text::parse(&source).map_err(|_| refused())?;
+    let parsed = text::parse(source).map_err(|_| refused())?;
     let taken = B::formats(context);
     #[cfg(feature = "std")]
     let _building = usm_core::ends::Build::begin(context.shared().info().backend)?;
@@ -168,7 +242,8 @@ fn build<B: Programmable>(
     } else if taken.contains(Formats::CUDA_C) {
         B::build(context, &Code::CudaC(&emit::cuda_c(&parsed)), "")
     } else if taken.contains(Formats::SPIR_V) {
-        B::build(context, &Code::SpirV(kernel.spirv(element)), "")
+        let words = spirv(&parsed).ok_or_else(refused)?;
+        B::build(context, &Code::SpirV(&words), "")
     } else {
         Err(refused())
     }?;

@@ -17,9 +17,9 @@ use crate::memory::LevelZeroContext;
 use crate::work::{self, List};
 use crate::{LevelZero, error};
 use usm_core::Result;
-#[cfg(feature = "kernel")]
-use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
+#[cfg(feature = "kernel")]
+use usm_core::backend::{Conversion, StridedCopy};
 use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
 #[cfg(feature = "kernel")]
@@ -168,6 +168,16 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
     ) -> Result<LevelZeroEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn convert(
+        &self,
+        conversion: &Conversion<'_>,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.convert(&self.0.context, self, conversion, after) }
     }
 
     unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {

@@ -12,9 +12,9 @@ use crate::event::{OpenClEvent, UserEvents, user_events_of};
 use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
 use usm_core::Result;
-#[cfg(feature = "kernel")]
-use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
+#[cfg(feature = "kernel")]
+use usm_core::backend::{Conversion, StridedCopy};
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{After, process};
@@ -147,6 +147,12 @@ impl QueueOps<OpenCl> for OpenClQueue {
     unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[OpenClEvent]) -> Result<OpenClEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn convert(&self, conversion: &Conversion<'_>, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.convert(&self.0.context, self, conversion, after) }
     }
 
     unsafe fn fill(

@@ -12,9 +12,9 @@ use crate::error::{self, not_null};
 use crate::event::{self, DpctlEvent, Operation};
 use crate::loader::{Handle, Library, Raw};
 use crate::memory::DpctlContext;
-#[cfg(feature = "kernel")]
-use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
+#[cfg(feature = "kernel")]
+use usm_core::backend::{Conversion, StridedCopy};
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::{AtomicBool, Ordering};
 use usm_core::driver::{After, process};
@@ -156,6 +156,12 @@ impl QueueOps<Dpctl> for DpctlQueue {
     unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn convert(&self, conversion: &Conversion<'_>, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.convert(&self.0.context, self, conversion, after) }
     }
 
     unsafe fn fill(

@@ -1,8 +1,8 @@
 //! Two contexts: each refuses objects of the other and works independently of it.
 
 use usm_core::{
-    AllocKind, Allocation, Backend, Context, ErrorKind, Event, MemAdvice, MemorySource, Queue, QueueOrder,
-    Request, Result, Shared, Strided, Usage, UsmVec,
+    AllocKind, Allocation, Backend, BackendKind, Context, Device, ErrorKind, Event, MemAdvice, MemorySource,
+    Queue, QueueOrder, Request, Result, Shared, Strided, Usage, UsmVec,
 };
 
 use super::transfer::buffer;
@@ -142,5 +142,54 @@ pub fn two_contexts_work_in_two_threads<B: Backend>(fixture: &Fixture<'_, B>) {
         context.collect();
         let stats = context.stats();
         assert_eq!((stats.sum.live, stats.sum.count, stats.sum.total, stats.leaked), (0, 100, 80_000, 0));
+    }
+}
+
+/// Device memory of another context is copied in order with the earlier and later work on both
+/// ends, where the runtime copies between contexts. Other memory and other runtimes refuse.
+pub fn memory_of_a_peer_is_copied<B: Backend>(fixture: &Fixture<'_, B>) {
+    const LEN: usize = 3 << 10;
+    let copies = matches!(fixture.context.info().backend, BackendKind::Cuda | BackendKind::Hip);
+    let unsupported = |outcome: Result<Event<B>>| {
+        let error = outcome.map(drop).expect_err("refused");
+        assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
+    };
+    for (order, theirs) in
+        [(QueueOrder::InOrder, QueueOrder::OutOfOrder), (QueueOrder::OutOfOrder, QueueOrder::InOrder)]
+    {
+        let (ours, theirs) = (fixture.context.queue(order), fixture.other.queue(theirs));
+        let (ours, theirs) = (ours.expect("a queue"), theirs.expect("a queue"));
+        let mut dst = UsmVec::<u32, Device, B>::zeroed(&ours, LEN).expect("memory");
+        let mut src = UsmVec::<u32, Device, B>::zeroed(&theirs, LEN).expect("memory");
+        for turn in 0..5_u32 {
+            let _ = theirs.fill(&mut src, turn + 1).expect("a fill");
+            let copied = ours.copy_from_peer(&mut dst, &src);
+            if !copies {
+                unsupported(copied);
+                break;
+            }
+            let _ = copied.expect("a copy");
+            // Later work on the source follows the copy.
+            let _ = theirs.fill(&mut src, 99).expect("a fill");
+            if turn == 4 {
+                // The copy, not the owner, keeps it.
+                drop(core::mem::replace(&mut src, UsmVec::zeroed(&theirs, 1).expect("memory")));
+            }
+            assert_eq!(dst.to_vec(&ours).expect("the content"), [turn + 1; LEN]);
+        }
+        let memory_of = |kind, kind_of_theirs| {
+            let (mut to, from) = (memory(fixture.context, kind), memory(fixture.other, kind_of_theirs));
+            ours.copy_bytes_from_peer((&mut to, 0), (&from, 0), 64)
+        };
+        unsupported(memory_of(AllocKind::Host, AllocKind::Device));
+        unsupported(memory_of(AllocKind::Device, AllocKind::Shared));
+        let (mut to, from) =
+            (memory(fixture.context, AllocKind::Device), memory(fixture.other, AllocKind::Device));
+        let beyond = ours.copy_bytes_from_peer((&mut to, 8), (&from, 0), 60).map(drop).expect_err("beyond");
+        assert_eq!(beyond.kind, ErrorKind::OutOfBounds { offset: 8, len: 60, size: 64 });
+        let (expected, found) = (fixture.other.id(), fixture.context.id());
+        let foreign =
+            theirs.copy_bytes_from_peer((&mut to, 0), (&from, 0), 8).map(drop).expect_err("foreign");
+        assert_eq!(foreign.kind, ErrorKind::WrongContext { expected, found });
     }
 }

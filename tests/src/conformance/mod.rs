@@ -131,7 +131,7 @@ macro_rules! conformance_cases {
             a_context_waits_for_the_work_of_dropped_queues);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
-            memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);
+            memory_goes_back_to_its_own_context memory_of_a_peer_is_copied two_contexts_work_in_two_threads);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
             a_failure_takes_its_dependants_out_of_order a_failure_crosses_queues
@@ -166,13 +166,14 @@ macro_rules! conformance_cases {
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
             one_source_keeps_an_index_outside_after_its_event_is_dropped one_source_collects_checked
             one_source_reports_every_index_outside_once one_source_checks_an_index_that_nobody_wrote
-            one_source_reports_an_index_outside_after_a_panic
+            one_source_reports_an_index_outside_after_a_panic one_source_reports_an_index_outside_with_its_copies
             one_source_collects_in_groups_of_any_size one_source_collects_in_sub_groups_of_its_own_size
             one_source_builds_checks_when_needed one_source_has_other_code_for_strides_of_zero one_source_visits_each_item_of_any_range
             one_source_leaves_loops_with_all_of_a_group
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
             one_source_with_type_parameters one_source_with_orders one_source_with_labels one_source_with_limits
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
+            conversions_are_those_of_rust conversions_refuse_what_they_cannot
             programs_over_planes programs_in_groups programs_of_numbers
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop a_kernel_over_a_plain_range_is_in_one_group constant_memory_belongs_to_its_launch

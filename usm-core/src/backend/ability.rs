@@ -251,6 +251,26 @@ pub trait Peer<B: Backend> {
     /// # Errors
     /// The runtime's, or `Unsupported`.
     unsafe fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
+
+    /// Copies `len` bytes between device memory of the queue's context and of `peer`, whether
+    /// access is enabled or not. Queues of both contexts take the event, and the events of `after`
+    /// are of either.
+    ///
+    /// # Safety
+    /// As [`QueueOps::copy`], and as [`can_access`](Self::can_access) for the contexts.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    unsafe fn copy(
+        queue: &B::Queue,
+        peer: &B::Context,
+        (dst, src): (*mut u8, *const u8),
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event> {
+        let _ = (queue, peer, dst, src, len, after);
+        unsupported("copies between contexts")
+    }
 }
 
 /// Device memory that is allocated and freed in the order of a queue: neither call waits for the

@@ -57,8 +57,8 @@ pub use ability::{Advice, BufferWork, Buffers, HostTasks, Ipc, MemAdvice, Peer, 
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
 
-use crate::AllocKind;
 use crate::error::Result;
+use crate::{AllocKind, Number};
 
 /// Answer to a pointer query. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +168,21 @@ pub struct StridedAxis {
     pub to: usize,
     /// Stride of the source.
     pub from: isize,
+}
+
+/// A conversion of numbers along axes, for [`QueueOps::convert`]. In bytes, except extents.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion<'c> {
+    /// First number of the destination.
+    pub dst: *mut u8,
+    /// Type of the destination's numbers.
+    pub dst_number: Number,
+    /// First number of the source.
+    pub src: *const u8,
+    /// Type of the source's numbers.
+    pub src_number: Number,
+    /// The axes, outermost first: strides of the destination do not grow.
+    pub axes: &'c [StridedAxis],
 }
 
 /// Whether a queue orders its own operations.

@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::{Backend, Block, EventStatus, NOT_TIMED, PointerInfo, QueueOrder, Rows, StridedCopy};
+use super::{Backend, Block, Conversion, EventStatus, NOT_TIMED, PointerInfo, QueueOrder, Rows, StridedCopy};
 use crate::context_state::ContextState;
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
@@ -144,6 +144,20 @@ pub trait QueueOps<B: Backend> {
     unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[B::Event]) -> Result<B::Event> {
         let _ = (copy, after);
         Err(ErrorKind::Unsupported { operation: "a copy by code of the device" }.into())
+    }
+
+    /// Converts numbers along axes by code that runs on the device, in one operation.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for every number; the device can reach both ends, the source's
+    /// numbers are initialised, and the destination's do not overlap.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the runtime has no compiler, or no code for these numbers. The
+    /// runtime's.
+    unsafe fn convert(&self, conversion: &Conversion<'_>, after: &[B::Event]) -> Result<B::Event> {
+        let _ = (conversion, after);
+        Err(ErrorKind::Unsupported { operation: "a conversion by code of the device" }.into())
     }
 
     /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.

@@ -70,7 +70,7 @@ impl<'a, B: Backend> Usage<'a, B> {
 
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(super) fn dependencies(
+    pub(crate) fn dependencies(
         &self,
         queue: u64,
         after: &mut alloc::vec::Vec<B::Event>,
@@ -80,7 +80,7 @@ impl<'a, B: Backend> Usage<'a, B> {
 
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(super) fn record(&self, position: crate::pending::Position, event: B::Event, known: u64) {
+    pub(crate) fn record(&self, position: crate::pending::Position, event: B::Event, known: u64) {
         self.uses.record(self.access, position, event, known);
     }
 

@@ -1,14 +1,15 @@
-//! Conversion of element types, by NumPy on the host: `astype`, and stores into an array of another
-//! type.
+//! Conversion of element types: `astype`, and stores into an array of another type. Code of the
+//! device converts numbers in its memory, NumPy on the host everything else.
 
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use usm_interface::Kind;
 
 use crate::array::Array;
 use crate::array::construct;
-use crate::array::dtype::PyDtype;
+use crate::array::dtype::{PyDtype, numpy};
 use crate::exchange::import;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::Class;
@@ -24,6 +25,26 @@ fn converted<'py>(source: &Bound<'py, PyAny>, dtype: &PyDtype, casting: &str) ->
     let options = PyDict::new(py);
     options.set_item(intern!(py, "casting"), casting)?;
     values.call_method(intern!(py, "astype"), (dtype.dtype(py)?,), Some(&options))
+}
+
+/// Raises and warns as NumPy does for a conversion, whatever the values are. Without NumPy only
+/// `unsafe` conversions are known to be allowed.
+fn announce(py: Python<'_>, here: &PyDtype, wanted: &PyDtype, casting: &str) -> PyResult<()> {
+    let loses_parts = here.dtype.kind() == Kind::Complex && wanted.dtype.kind() != Kind::Complex;
+    if casting == "unsafe" && !loses_parts {
+        return Ok(());
+    }
+    let Some(numpy) = numpy(py)? else {
+        return match casting {
+            "unsafe" => Ok(()),
+            _ => Err(Class::Request
+                .error("NumPy knows which conversions its rules allow, and it is not installed")),
+        };
+    };
+    let none = numpy.call_method1(intern!(py, "empty"), (0, here.dtype(py)?))?;
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "casting"), casting)?;
+    none.call_method(intern!(py, "astype"), (wanted.dtype(py)?,), Some(&options)).map(drop)
 }
 
 /// Copies `source`, the memory of `value`, to `target`, and converts elements where NumPy's rule
@@ -42,6 +63,12 @@ pub(crate) fn store(py: Python<'_>, target: &Side, value: &Bound<'_, PyAny>, sou
         false => error,
     }
     };
+    if transfer::may_convert(source, &wanted) {
+        announce(py, &here, &wanted, "same_kind").map_err(refused)?;
+        if transfer::convert(py, target, source)? {
+            return Ok(());
+        }
+    }
     let values = converted(value, &wanted, "same_kind").map_err(refused)?;
     transfer::copy(py, target, &import::require_side(&values)?)
 }
@@ -63,6 +90,14 @@ pub(crate) fn astype<'py>(
             }
             false => Ok(array.clone()),
         };
+    }
+    let source = array.get().side();
+    // By the rule `same_value` the values decide.
+    if casting != "same_value" && transfer::may_convert(&source, &wanted) {
+        announce(py, &PyDtype::of_view(&source.view), &wanted, casting)?;
+        if let Some(side) = transfer::converted(py, &source, &wanted)? {
+            return Bound::new(py, Array::new(side));
+        }
     }
     let values = converted(array.as_any(), &wanted, casting)?;
     let side = import::require_side(&values)?;

@@ -276,8 +276,8 @@ impl Array {
         text::nested(py, self.view(), &self.view().shape, &bytes)
     }
 
-    /// A copy with elements of another type, in memory of the same kind and device. NumPy converts
-    /// them, by its rule `casting`.
+    /// A copy with elements of another type, in memory of the same kind and device, by NumPy's
+    /// rule `casting`. Code of the device converts numbers in its memory, NumPy everything else.
     ///
     /// >>> usm.asarray([1.5, 2.5], device="host").astype("i4").tolist()
     /// [1, 2]

@@ -20,8 +20,8 @@ use std::sync::{Arc, MutexGuard};
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, DynQueue, MemAdvice, QueueOps};
 use usm_core::{
-    Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, Queue, Request, Strided,
-    Usage,
+    Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, Number, Queue, Request,
+    Strided, Usage,
 };
 
 use crate::device::runtime::Stream;
@@ -402,6 +402,38 @@ pub(crate) fn submit_strided(
     let _turns = turns(dst, src)?;
     // SAFETY: as in `copy_strided`; later submissions follow the copy by the records of the blocks.
     Ok(unsafe { queue.submit_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
+}
+
+/// Converts numbers between two layouts in blocks of one context. Call it detached from the
+/// interpreter, as [`copy`].
+pub(crate) fn convert(
+    queue: &Queue<Dyn>,
+    (dst, to, to_number): (&Storage, &Strided<'_>, Number),
+    (src, from, from_number): (&Storage, &Strided<'_>, Number),
+) -> Result<Event<Dyn>> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    // SAFETY: the memory is a driver's, so any bytes in it are values; the turns keep other
+    // submissions over both blocks apart, and later ones follow by the records of the blocks.
+    Ok(unsafe {
+        let (dst, src) = (dst.allocation(), src.allocation());
+        queue.convert_strided_shared((dst, to, to_number), (src, from, from_number))
+    }?)
+}
+
+/// Starts a copy of device memory of another context. Call it detached from the interpreter, as
+/// [`copy`].
+pub(crate) fn copy_from_peer(
+    queue: &Queue<Dyn>,
+    (dst, dst_offset): (&Storage, usize),
+    (src, src_offset): (&Storage, usize),
+    len: usize,
+) -> Result<Event<Dyn>> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    let (dst, src) = (dst.allocation(), src.allocation());
+    // SAFETY: as in `submit_strided`.
+    Ok(unsafe { queue.copy_shared_from_peer((dst, dst_offset), (src, src_offset), len) }?)
 }
 
 /// Holds the turns of all blocks while `submit` submits work on them. Each turn is taken once, in

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
-use usm_core::{Access, AllocKind, Error, ErrorKind, Event};
+use usm_core::{Access, AllocKind, BackendKind, DeviceType, Error, ErrorKind, Event, Number};
+use usm_interface::Kind;
 
 use crate::array::Array;
 use crate::array::axes::Axes;
@@ -66,6 +67,16 @@ impl Side {
         copy(&here)
     }
 
+    /// Whether the memory is nearer to a device than to the host.
+    fn is_far(&self) -> bool {
+        let is_gpu = self.stream.context().info().device_type == DeviceType::Gpu;
+        match self.storage.kind() {
+            AllocKind::Device => !self.stream.is_host(),
+            AllocKind::Shared => is_gpu,
+            _ => false,
+        }
+    }
+
     /// The offset of this side's bytes from the storage's start, and their number.
     fn span(&self) -> (usize, usize) {
         let span = self.view.span();
@@ -79,6 +90,75 @@ pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyRe
         Side::of(object).map_err(|error| argument::named(object.py(), name, error))
     };
     Ok((side("dst", dst)?, side("src", src)?))
+}
+
+/// Whether code of the device could convert the elements of `src` to `wanted`: numbers, in memory
+/// that the host does not convert as fast.
+pub(crate) fn may_convert(src: &Side, wanted: &PyDtype) -> bool {
+    src.is_far() && number(wanted).is_some() && number(&PyDtype::of_view(&src.view)).is_some()
+}
+
+/// The elements of `src` converted by code of the device, in new memory beside it. `None` if it has
+/// no code for these.
+pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Option<Side>> {
+    let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
+    let view = View::contiguous(wanted.dtype, &extents)?;
+    let (stream, kind) = (Arc::clone(&src.stream), src.storage.kind());
+    let storage = py.detach(|| Storage::allocate(&stream, kind, view.nbytes(), 0)).or_raise()?;
+    let side = Side { storage, stream, view };
+    Ok(convert(py, &side, src)?.then_some(side))
+}
+
+/// Converts the elements of `src`, broadcast to the shape of `dst`, by code of the device, and
+/// waits. False if it has no code for these, or the ends are of two contexts.
+pub(crate) fn convert(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<bool> {
+    dst.storage.writable().or_raise()?;
+    let numbers = [&dst.view, &src.view].map(|view| number(&PyDtype::of_view(view)));
+    let [Some(to_number), Some(from_number)] = numbers else { return Ok(false) };
+    if dst.stream.context().id() != src.stream.context().id() {
+        return Ok(false);
+    }
+    let from_view = src.view.broadcast_to(&dst.view.shape)?;
+    let outcome = py.detach(|| {
+        dst.view.strided(|to| {
+            from_view.strided(|from| {
+                let ends = ((&dst.storage, to, to_number), (&src.storage, from, from_number));
+                storage::convert(&dst.stream.queue, ends.0, ends.1)?.wait().map_err(Failure::from)
+            })
+        })
+    });
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(Failure::Core(Error {
+            kind:
+                ErrorKind::Unsupported { .. } | ErrorKind::Overlap { .. } | ErrorKind::DestinationAliases { .. },
+            ..
+        })) => Ok(false),
+        Err(error) => Err(error).or_raise(),
+    }
+}
+
+/// The type for conversions.
+fn number(of: &PyDtype) -> Option<Number> {
+    if of.descr.is_some() || !of.dtype.is_native() {
+        return None;
+    }
+    Some(match (of.dtype.kind(), of.dtype.itemsize()) {
+        (Kind::Bool, 1) => Number::Bool,
+        (Kind::Int, 1) => Number::I8,
+        (Kind::Int, 2) => Number::I16,
+        (Kind::Int, 4) => Number::I32,
+        (Kind::Int, 8) => Number::I64,
+        (Kind::Uint, 1) => Number::U8,
+        (Kind::Uint, 2) => Number::U16,
+        (Kind::Uint, 4) => Number::U32,
+        (Kind::Uint, 8) => Number::U64,
+        (Kind::Float, 4) => Number::F32,
+        (Kind::Float, 8) => Number::F64,
+        (Kind::Complex, 8) => Number::C64,
+        (Kind::Complex, 16) => Number::C128,
+        _ => return None,
+    })
 }
 
 /// Bytes after which a copy looks for signals: the interpreter's handlers run between two pieces.
@@ -173,6 +253,9 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
         if dst.stream.is_host() {
             return dst.in_context_of(src, |dst| copy_sides(dst, src));
         }
+        if copy_from_peer(dst, src)? {
+            return Ok(());
+        }
         let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
         return if are_dense { relay(dst, src) } else { store(dst, packed(src)?) };
     }
@@ -188,6 +271,37 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Copies device memory of another context without a way through the process. False if the runtime
+/// has no such copy.
+fn copy_from_peer(dst: &Side, src: &Side) -> Result<bool> {
+    let kinds = [dst, src].map(|side| (side.stream.context().info().backend, side.storage.kind()));
+    let has_peers = matches!(kinds[0].0, BackendKind::Cuda | BackendKind::Hip);
+    if !has_peers || kinds[0] != kinds[1] || kinds[0].1 != AllocKind::Device || dst.view.may_overlap_itself()
+    {
+        return Ok(false);
+    }
+    let beside = |side: &Side| -> Result<Side> {
+        let storage = Storage::allocate(&side.stream, AllocKind::Device, side.view.nbytes(), 0)?;
+        Ok(dense(side, storage, &side.view))
+    };
+    // Strided layouts are packed on their device.
+    let packed = if src.view.is_c_contiguous() { None } else { Some(beside(src)?) };
+    if let Some(packed) = &packed {
+        copy_sides(packed, src)?;
+    }
+    let landed = if dst.view.is_c_contiguous() { None } else { Some(beside(dst)?) };
+    let (to, from) = (landed.as_ref().unwrap_or(dst), packed.as_ref().unwrap_or(src));
+    let ((start, len), (from_start, _)) = (to.span(), from.span());
+    let ends = ((&to.storage, start), (&from.storage, from_start));
+    match storage::copy_from_peer(&dst.stream.queue, ends.0, ends.1, len) {
+        Ok(event) => event.wait()?,
+        Err(Failure::Core(Error { kind: ErrorKind::Unsupported { .. }, .. })) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    landed.map_or(Ok(()), |landed| copy_sides(dst, &landed))?;
+    Ok(true)
 }
 
 /// Bytes of a part between two contexts.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use usm_core::history::{Operation, Record};
-use usm_core::{Backend, ErrorKind, Event, Queue, QueueOrder, Shared, UsmVec};
+use usm_core::{Access, Backend, ErrorKind, Event, Queue, QueueOrder, Shared, Strided, UsmVec};
 use usm_kernel::prelude::*;
 use usm_kernel::{Executable, Launch, Programmable};
 
@@ -214,6 +214,54 @@ pub fn one_source_reports_an_index_outside_after_a_panic<B: Programmable + 'stat
         context.synchronize(limit).expect("it was told");
         context.set_observer(None);
         context.set_wait_limit(usm_core::DEFAULT_WAIT_LIMIT);
+    }
+}
+
+/// Whoever gets the bytes that such a launch wrote through a copy is told once, in place of the
+/// array: with a vector that a copy owned, in another array, or in another layout.
+pub fn one_source_reports_an_index_outside_with_its_copies<B: Programmable + 'static>(
+    fixture: &Fixture<'_, B>,
+) {
+    let context = fixture.context;
+    for ready in ready_in_every_format::<pick, B, 1>(context).into_iter().take(1) {
+        if ready.function().is_none() {
+            return;
+        }
+        for (order, wrong) in
+            [QueueOrder::InOrder, QueueOrder::OutOfOrder].map(|order| [(order, 2), (order, 7)]).concat()
+        {
+            let queue = context.queue(order).expect("a queue");
+            let (from, index) = (shared(&queue, &[0, 10, 20, 30]), shared(&queue, &[wrong; ITEMS]));
+            let launched = || {
+                let mut to = shared(&queue, &[99_u32; ITEMS]);
+                let launch = Launch::with_range(&queue, Range::new([ITEMS as u64]).expect("a range"));
+                let _ = launch.run_on(&ready, pick, (&index, &from, &mut to)).expect("a launch");
+                to
+            };
+            let expected = wrong > 3;
+            let owned = queue.copy_to_vec(vec![0; ITEMS], &launched()).expect("a copy");
+            match owned.wait() {
+                Ok(values) => assert_eq!((values, expected), (vec![20; ITEMS], false)),
+                Err((owned, error)) => {
+                    assert!(expected && is_outside::<()>(&Err(error)));
+                    assert_eq!(owned.wait().expect("told").len(), ITEMS);
+                }
+            }
+            let mut other = shared(&queue, &[0_u32; ITEMS]);
+            let _ = queue.copy(&mut other, &launched()).expect("a copy");
+            assert_eq!(is_outside(&other.read().map(drop)), expected, "another array");
+            let _ = other.read().expect("told");
+            let strided = |step| Strided::new(0, 4, &[2], step).expect("a layout");
+            let (source, mut memory) = (launched(), other.into_allocation());
+            let (to, from) = (strided(&[4]), strided(&[8]));
+            let _ = queue.copy_strided(&mut memory, &to, source.allocation(), &from).expect("a copy");
+            assert_eq!(is_outside(&memory.wait_for_host(Access::Read).map(drop)), expected, "a layout");
+            drop(source);
+            // Read by a copy of the program's memory.
+            let mut values = [0; ITEMS];
+            assert_eq!(is_outside(&queue.copy_to_slice(&mut values, &launched())), expected, "a slice");
+            context.synchronize(LIMIT).expect("all were told");
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use core::time::Duration;
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
-    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice,
-    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, Conversion, DeviceOps, EventOps, HostTasks, Ipc,
+    MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
 };
 use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
@@ -76,6 +76,8 @@ pub(super) enum Work<'a> {
     Copy(*mut u8, *const u8, usize),
     Rows(&'a Rows),
     Strided(&'a StridedCopy<'a>),
+    Convert(&'a Conversion<'a>),
+    FromPeer(&'a dyn ErasedContext, *mut u8, *const u8, usize),
     Fill(*mut u8, &'a [u8], usize),
     Barrier,
     Task(Task),
@@ -86,8 +88,8 @@ pub(super) enum Work<'a> {
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
     /// # Safety
-    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands
-    /// for.
+    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`], [`Advice`] or [`Peer`] that the
+    /// work stands for.
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
     fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)>;
     /// # Safety
@@ -320,6 +322,10 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
                 Work::Copy(dst, src, len) => queue.copy(dst, src, len, &after),
                 Work::Rows(rows) => queue.copy_rows(rows, &after),
                 Work::Strided(copy) => queue.copy_strided(copy, &after),
+                Work::Convert(conversion) => queue.convert(conversion, &after),
+                Work::FromPeer(peer, dst, src, len) => {
+                    B::Peer::copy(queue, of_same_backend::<B>(peer)?, (dst, src), len, &after)
+                }
                 Work::Fill(dst, pattern, len) => queue.fill(dst, pattern, len, &after),
                 Work::Barrier => queue.barrier(&after),
                 Work::Task(task) => B::HostTasks::run(queue, &after, task),

@@ -22,8 +22,8 @@ use bound::{
 
 use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
-    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks,
-    Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, Conversion, DeviceOps, EventOps, EventStatus,
+    HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
 };
 use crate::context_state::ContextState;
 use crate::deferred::Deferred;
@@ -296,6 +296,11 @@ impl QueueOps<Dyn> for DynQueue {
         unsafe { self.0.submit(Work::Strided(copy), after) }
     }
 
+    unsafe fn convert(&self, conversion: &Conversion<'_>, after: &[DynEvent]) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.submit(Work::Convert(conversion), after) }
+    }
+
     unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.submit(Work::Fill(dst, pattern, len), after) }
@@ -395,6 +400,17 @@ impl Peer<Dyn> for Dyn {
     unsafe fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { context.0.erased.disable_peer(&*peer.0.erased) }
+    }
+
+    unsafe fn copy(
+        queue: &DynQueue,
+        peer: &DynContext,
+        (dst, src): (*mut u8, *const u8),
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::FromPeer(&*peer.0.erased, dst, src, len), after) }
     }
 }
 
