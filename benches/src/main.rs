@@ -30,6 +30,7 @@ type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.
 const BENCHES: &[Bench] = &[
+    ("algorithms", python::algorithms),
     ("backends", backends::rows),
     ("compile", compile::rows),
     ("copies", python::copies),

@@ -19,6 +19,11 @@ pub(crate) fn copies() -> Vec<Row> {
     rows("python/copies.py")
 }
 
+/// Ready algorithms beside NumPy and CuPy.
+pub(crate) fn algorithms() -> Vec<Row> {
+    rows("python/algorithms.py")
+}
+
 /// The rows of a script of this crate, or none with the reason on a line. `USM_PYTHON` names a
 /// Python with the wheel.
 pub(crate) fn rows(script: &str) -> Vec<Row> {

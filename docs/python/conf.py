@@ -8,6 +8,8 @@ import linecache
 import pathlib
 
 import usm
+import usm._kernel
+from sphinx.util.docutils import SphinxDirective
 
 project = "usm"
 author = "The usm authors"
@@ -135,7 +137,23 @@ def _add_type(_app, what, name, _obj, _options, lines):
         lines.insert(0, f"``{TYPES[_short(name)]}``: " + (lines.pop(0) if lines else ""))
 
 
+class KernelNames(SphinxDirective):
+    """Lists the functions that kernels call, by their docstrings, which begin with a call."""
+
+    def run(self):
+        listed = []
+        for name in usm._kernel.__all__:
+            word = getattr(usm, name)
+            members = [(f"{name}.", getattr(word, it)) for it in dir(word) if not it.startswith("_")]
+            for prefix, it in members if type(word).__name__ == "Words" else [("", word)]:
+                if type(it).__name__ == "Word" and it.__doc__.startswith("``"):
+                    listed.append(f"- ``usm.{prefix}{it.__doc__[2:]}")
+        assert len(listed) > 40, listed
+        return self.parse_text_to_nodes("\n".join(listed))
+
+
 def setup(app):
+    app.add_directive("kernel-names", KernelNames)
     app.connect("builder-inited", _write_tutorial)
     app.connect("build-finished", _write_dark_code)
     app.connect("autodoc-process-signature", _add_signature)

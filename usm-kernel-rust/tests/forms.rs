@@ -242,11 +242,11 @@ fn slices_are_values() {
     });
     // An index outside of the slice, but inside of the array.
     let bodies = [
-        "let row = &a[4..8]; b[global_id(0)] = row[global_id(0)];",
-        "let i = global_id(0); let row = &a[i / 2..i]; b[i] = row[1];",
-        "let i = global_id(0); let row = &a[i..i + 2]; b[i] = row[2];",
+        "let row = &a[4..8]; b[global_id(0)] = row[global_id(0) % 5];",
+        "let i = global_id(0); let row = &a[i / 2..i]; b[i] = row[i - i / 2];",
+        "let i = global_id(0); let row = &a[i / 8..i / 8 + 2]; b[i] = row[2];",
         "let i = global_id(0); let row = &a[1..]; b[i] = row[0 - 1_u64];",
-        "let i = global_id(0); let m = [[1_u32; 2]; 3]; b[i] = m[0][i];",
+        "let i = global_id(0); let m = [[1_u32; 2]; 3]; b[i] = m[0][i % 3];",
     ];
     for body in bodies {
         let source = format!("#[kernel] fn f(a: &[u32], b: &mut [u32]) {{ {body} }}");

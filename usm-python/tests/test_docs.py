@@ -75,7 +75,9 @@ def test_the_reference_documents_every_name_with_an_example():
         for name in re.findall(r"^\.\. auto(?:function|class):: (\w+)(?:\(\))?$", text, re.MULTILINE):
             assert name not in documented, f"{name}: on {documented[name]} and {page.name}"
             documented[name] = page.name
-        code = "".join(block.text for block in pages.blocks(page) if block.language == "python")
+        topic = page.parents[1] / page.name
+        both = [page, topic] if topic.exists() else [page]
+        code = "".join(block.text for it in both for block in pages.blocks(it) if block.language == "python")
         shown[page.name] = code + "".join(re.findall(r"`usm\.\w+`", text))
     errors, types = set(usm.errors.__all__), {name for name in usm.__all__ if isinstance(getattr(usm, name), usm.DType)}
     assert set(documented) >= set(usm.__all__) - errors - types - MODULES

@@ -174,14 +174,14 @@ def outside_of_a_row(a, out, k):
 def outside_of_a_slice(a, out, k):
     i = usm.get_global_id(0)
     x = a[0, i : i + 2]
-    out[i] = x[k]
+    out[i] = x[k - 3]
 
 
 @usm.kernel
 def outside_of_a_length(a, out, k):
     i = usm.get_global_id(0)
     x = a[0, 0 : i]
-    out[i] = x[k - 1]
+    out[i] = x[i] if k > 0 else x[k]
 
 
 @pytest.mark.parametrize("kernel", [outside_of_a_row, outside_of_a_slice, outside_of_a_length])

@@ -32,10 +32,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         wheel::install()?;
         bench.envs(environment::variables());
     }
-    if arguments
-        .iter()
-        .any(|argument| ["copies", "interface", "package", "python"].contains(&argument.as_str()))
-    {
+    if arguments.iter().any(|argument| {
+        ["algorithms", "copies", "interface", "package", "python"].contains(&argument.as_str())
+    }) {
         // The installed package, beside NumPy and dpctl.
         wheel::install()?;
         bench.envs(environment::variables());

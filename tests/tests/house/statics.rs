@@ -110,6 +110,8 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-opencl/src/queue.rs", "DROPPED_QUEUES", Refused),
     ("usm-pool/src/pool/threads.rs", "LOCALS", Free),
     ("usm-pool/src/pool/threads.rs", "CLOSING", Delayed),
+    ("usm-pool/src/pool/threads.rs", "EXIT", Free),
+    ("usm-pool/src/pool/threads.rs", "NEXT", Free),
     ("usm-python/src/storage/pool.rs", "OPEN", Attached),
     ("usm-python/src/storage/pool.rs", "ALL", Attached),
     ("usm-python/src/array/travel.rs", "WARNED", Attached),

@@ -1,9 +1,9 @@
 """numba.cuda's names over kernels of this package: ``from usm import cuda``.
 
-Programs run on any device of usm: on that of :func:`select_device`, else on the default one, and
-on the host too. ``x`` is the fastest dimension, as in CUDA, so ``cuda.grid(2)`` is ``(x, y)``. Launches
-return when they are submitted; :func:`synchronize` and ``copy_to_host`` wait. Those with NumPy
-arrays are complete on return.
+Programs run on any device of usm, and on the host too: on that of :func:`select_device`, else on
+the default one. ``x`` is the fastest dimension, as in CUDA, so ``cuda.grid(2)`` is ``(x, y)``.
+Launches return when they are submitted; :func:`synchronize` and ``copy_to_host`` wait. Those with
+NumPy arrays are complete on return.
 """
 
 import threading

@@ -81,9 +81,10 @@ def philox4x32(k0: int, k1: int, c0: int, c1: int, c2: int, c3: int) -> tuple[in
 
 
 def philox(seed: int, i: int) -> tuple[int, int, int, int]:
-    """``philox(seed, i)``: the four random numbers of 32 bits that belong to a seed and a place,
-    both of 64 bits: Philox4x32-10 whose key is the seed, the lower half first, and whose counter is the
-    place. Equal on every device, in Rust and here.
+    """``philox(seed, i)``: the four random numbers of 32 bits of a seed and a place.
+
+    It is Philox4x32-10: its key is the seed and its counter the place, both of 64 bits, the lower
+    half first. Equal on every device, in Rust and here.
 
     >>> [hex(number) for number in usm.random.philox(0, 0)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
