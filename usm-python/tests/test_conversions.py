@@ -90,6 +90,25 @@ def run(cuda_driver):
     return run
 
 
+@pytest.mark.parametrize("part", range(2))
+def test_the_devices_numbers_are_numpys(run, part):
+    run(f"""
+        import itertools, sys
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import warnings
+        warnings.simplefilter("ignore")
+        from test_conversions import NAMES, VIEWS, numbers
+        pairs = list(itertools.product(NAMES, NAMES))
+        for at in range({part}, {cases("USM_CONVERSIONS", 12)}, 2):
+            here, there = pairs[at * 31 % len(pairs)]
+            given = numbers(np, here, there, at)
+            array = usm.asarray(given, kind=("device", "shared")[at % 2], queue=queue)
+            for view in VIEWS:
+                found = usm.to_numpy(view(array).astype(there))
+                assert np.array_equal(found, view(given).astype(there), equal_nan=there[0] in "fc"), (here, there)
+    """)
+
+
 def test_the_device_converts(run):
     """A launch that the driver refuses fails the conversion; the host's needs none."""
     run("""

@@ -277,7 +277,7 @@ impl Array {
     }
 
     /// A copy with elements of another type, in memory of the same kind and device, by NumPy's
-    /// rule `casting`. Code of the device converts numbers in its memory, NumPy everything else.
+    /// rule `casting`. Code of a GPU converts numbers in its memory, NumPy everything else.
     ///
     /// >>> usm.asarray([1.5, 2.5], device="host").astype("i4").tolist()
     /// [1, 2]

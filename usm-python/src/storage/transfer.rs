@@ -67,14 +67,12 @@ impl Side {
         copy(&here)
     }
 
-    /// Whether the memory is nearer to a device than to the host.
+    /// Whether the memory is nearer to a device than to the host. On a device that is the
+    /// processor, NumPy's loops are faster than code of the device.
     fn is_far(&self) -> bool {
-        let is_gpu = self.stream.context().info().device_type == DeviceType::Gpu;
-        match self.storage.kind() {
-            AllocKind::Device => !self.stream.is_host(),
-            AllocKind::Shared => is_gpu,
-            _ => false,
-        }
+        let is_of_processor =
+            matches!(self.stream.context().info().device_type, DeviceType::Cpu | DeviceType::Host);
+        !is_of_processor && matches!(self.storage.kind(), AllocKind::Device | AllocKind::Shared)
     }
 
     /// The offset of this side's bytes from the storage's start, and their number.
