@@ -170,8 +170,8 @@ impl<B: Backend> Context<B> {
     }
 
     /// Reserves bytes within the limits. First frees memory that only waits to be freed, and before
-    /// a refusal or a fallback what pools hold without use. Nothing is reserved during that, so a panic of a foreign owner
-    /// leaves no reservation.
+    /// a refusal or a fallback what pools hold without use. Nothing is reserved during that, so a
+    /// panic of a foreign owner leaves no reservation.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,

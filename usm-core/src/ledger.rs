@@ -247,7 +247,7 @@ impl Ledger {
 
     pub(crate) fn stats(&self, entry: EntryId) -> Stats {
         #[cfg(feature = "alloc")]
-        let pools = self.settled_pools(Some(entry));
+        let pools = self.reporting_pools(Some(entry));
         let stats = self.state.lock().entries.at(entry).tally.snapshot();
         #[cfg(feature = "alloc")]
         return with_holdings(stats, &pools);
@@ -258,7 +258,7 @@ impl Ledger {
     /// Sets the peaks of the entry and of the device to the bytes live now.
     pub(crate) fn reset_peak(&self, entry: EntryId) {
         #[cfg(feature = "alloc")]
-        drop(self.settled_pools(None));
+        drop(self.reporting_pools(None));
         let mut state = self.state.lock();
         state.entries.at(entry).tally.reset_peak();
         state.device.reset_peak();
@@ -267,7 +267,7 @@ impl Ledger {
     /// Statistics of all contexts together.
     pub(crate) fn device_stats(&self) -> Stats {
         #[cfg(feature = "alloc")]
-        let pools = self.settled_pools(None);
+        let pools = self.reporting_pools(None);
         let stats = self.state.lock().device.snapshot();
         #[cfg(feature = "alloc")]
         return with_holdings(stats, &pools);
@@ -297,18 +297,18 @@ impl Ledger {
 
     /// The same, after they told the ledger their latest numbers.
     #[cfg(feature = "alloc")]
-    fn settled_pools(&self, entry: Option<EntryId>) -> Vec<Arc<dyn Lending>> {
+    fn reporting_pools(&self, entry: Option<EntryId>) -> Vec<Arc<dyn Lending>> {
         let pools = self.pools(entry);
-        pools.iter().for_each(|pool| pool.settle());
+        pools.iter().for_each(|pool| pool.report());
         pools
     }
 
     /// Adds a pool's differences.
     #[cfg(feature = "alloc")]
-    pub(crate) fn settle_pool(&self, entry: EntryId, memory_type: MemoryType, flow: &Flow) {
+    pub(crate) fn report_pool(&self, entry: EntryId, memory_type: MemoryType, flow: &Flow) {
         let mut state = self.state.lock();
-        state.device.settle(memory_type, flow);
-        state.entries.at(entry).tally.settle(memory_type, flow);
+        state.device.report(memory_type, flow);
+        state.entries.at(entry).tally.report(memory_type, flow);
     }
 
     /// (current, peak) of a memory type of a context.

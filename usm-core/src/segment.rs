@@ -99,8 +99,8 @@ pub struct Holding {
 
 /// A pool, as the ledger of its device asks it: blocks come and go without the ledger.
 pub trait Lending: Send + Sync {
-    /// Tells the ledger by [`settle`] what happened since the last call.
-    fn settle(&self);
+    /// Tells the ledger by [`report`] what happened since the last call.
+    fn report(&self);
     /// What the segments hold.
     fn holding(&self) -> Holding;
     /// The live block that contains `address`, as requested.
@@ -118,8 +118,8 @@ pub fn register<B: Backend>(context: &Context<B>, pool: Weak<dyn Lending>) {
 }
 
 /// Adds a pool's differences to the statistics.
-pub fn settle<B: Backend>(context: &Context<B>, kind: AllocKind, flow: &Flow) {
-    context.shared().settle_pool(MemoryType::of(kind), flow);
+pub fn report<B: Backend>(context: &Context<B>, kind: AllocKind, flow: &Flow) {
+    context.shared().report_pool(MemoryType::of(kind), flow);
 }
 
 /// Describes a block of a pool.

@@ -179,7 +179,7 @@ impl Tally {
 
     /// Adds the differences of a pool.
     #[cfg(feature = "alloc")]
-    pub(crate) fn settle(&mut self, memory_type: MemoryType, flow: &Flow) {
+    pub(crate) fn report(&mut self, memory_type: MemoryType, flow: &Flow) {
         let row = &mut self.by_type[memory_type.index()];
         row.allocated = row.allocated.wrapping_add(flow.allocated as usize);
         row.freed = row.freed.wrapping_add(flow.freed as usize);

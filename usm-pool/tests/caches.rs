@@ -4,7 +4,7 @@
 #![cfg(feature = "std")]
 #![allow(clippy::std_instead_of_alloc, reason = "a test of threads: std is there")]
 
-use std::cell::RefCell;
+use core::cell::RefCell;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 

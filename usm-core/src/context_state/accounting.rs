@@ -195,8 +195,8 @@ impl ContextState {
     }
 
     #[cfg(feature = "alloc")]
-    pub(crate) fn settle_pool(&self, memory_type: MemoryType, flow: &Flow) {
-        self.ledger.settle_pool(self.entry, memory_type, flow);
+    pub(crate) fn report_pool(&self, memory_type: MemoryType, flow: &Flow) {
+        self.ledger.report_pool(self.entry, memory_type, flow);
     }
 
     /// Returns idle segments of the pools of all contexts of the device. Returns their bytes.

@@ -77,8 +77,8 @@ impl Turn {
 
 /// Takes from each claim that is `chosen` while it is closed, unless its owner has an access in
 /// progress. Only one thread may call it at a time. `barrier` makes every other thread pass a full
-/// barrier; if it fails nothing is taken. Claims made meanwhile are skipped. Returns whether it took
-/// from all.
+/// barrier; if it fails nothing is taken. Claims made meanwhile are skipped. Returns whether it
+/// took from all.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
     chosen: impl Fn(&T) -> bool,

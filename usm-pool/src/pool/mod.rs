@@ -274,7 +274,7 @@ impl<B: Backend + 'static> Ground for Shared<B> {
 /// Each segment is freed after the operations on its bytes.
 impl<B: Backend + 'static> Drop for Shared<B> {
     fn drop(&mut self) {
-        self.settle();
+        self.report();
         let mut gone = Vec::new();
         let all = self.with(|space| space.end(&mut gone));
         for (memory, uses) in all {
@@ -363,20 +363,20 @@ impl<B: Backend + 'static> Shared<B> {
     }
 
     /// Looks at the peak, and tells the ledger what happened since it was last told.
-    fn settle(&self) {
+    fn report(&self) {
         let flow = self.with(|space| {
             let (flow, _) = self.sums(space);
             space.counters.peak_live = space.counters.peak_live.max(flow.live());
             let now = [&flow.allocated, &flow.freed, &flow.allocations, &flow.frees].map(Num64::get);
-            let told = core::mem::replace(&mut space.told, now);
+            let before = core::mem::replace(&mut space.reported, now);
             segment::Flow {
-                allocated: now[0].wrapping_sub(told[0]),
-                freed: now[1].wrapping_sub(told[1]),
-                allocations: now[2].wrapping_sub(told[2]),
-                frees: now[3].wrapping_sub(told[3]),
+                allocated: now[0].wrapping_sub(before[0]),
+                freed: now[1].wrapping_sub(before[1]),
+                allocations: now[2].wrapping_sub(before[2]),
+                frees: now[3].wrapping_sub(before[3]),
             }
         });
-        segment::settle(&self.context, self.kind, &flow);
+        segment::report(&self.context, self.kind, &flow);
     }
 
     #[inline(always)]
@@ -394,8 +394,8 @@ impl<B: Backend + 'static> Shared<B> {
 }
 
 impl<B: Backend + 'static> Lending for Shared<B> {
-    fn settle(&self) {
-        Self::settle(self);
+    fn report(&self) {
+        Self::report(self);
     }
 
     fn holding(&self) -> Holding {
@@ -564,7 +564,7 @@ impl<B: Backend + 'static> Pool<B> {
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
-        shared.settle();
+        shared.report();
         let (counters, flow, (cached, pending)) = shared.with(|space| {
             let (flow, free) = shared.sums(space);
             (space.counters, flow, free)
@@ -715,8 +715,8 @@ impl<B: Backend + 'static> Pool<B> {
         unsafe { Allocation::from_lender(&shared.context, block, own.uses, lender, own.slot) }
     }
 
-    /// A block for [`MemorySource::allocate`], when the thread's cache has none. Otherwise what that
-    /// returns, in a box because it is rare.
+    /// A block for [`MemorySource::allocate`], when the thread's cache has none. Otherwise what
+    /// that returns, in a box because it is rare.
     #[inline(never)]
     fn find_slowly(&self, request: &Request) -> core::result::Result<Own<B>, Box<Result<Allocation<B>>>> {
         let shared = self.shared();
@@ -728,12 +728,12 @@ impl<B: Backend + 'static> Pool<B> {
             Ok(own) if shared.watch.is_recorded() => {
                 let alignment = request.layout().map_or(1, |layout| layout.align());
                 let allocation = self.allocation(own, request.size, alignment);
-                shared.settle();
+                shared.report();
                 segment::record_allocation(&shared.context, allocation.block());
                 Err(Box::new(Ok(allocation)))
             }
             Ok(own) => {
-                shared.settle();
+                shared.report();
                 Ok(own)
             }
             Err(error) if is_refusal_of_memory(&error) => {
@@ -1029,7 +1029,7 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
     let shared = &give_back.shared;
     shared.watch.end_exports(block);
     if shared.watch.is_recorded() && shared.table.get(slot).is_some_and(|known| known.is_live()) {
-        shared.settle();
+        shared.report();
         segment::record_free(&shared.context, block);
     }
 }

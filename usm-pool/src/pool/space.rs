@@ -152,7 +152,7 @@ pub(crate) struct Space<U, H> {
     /// What owners did whose thread has no cache, or had one.
     pub(crate) flow: Flow,
     /// The last sums that were told to a ledger.
-    pub(crate) told: [u64; 4],
+    pub(crate) reported: [u64; 4],
     /// Small blocks that the caches of threads exchange. They are out.
     pub(crate) store: Bins,
     /// Blocks that are detached now.
@@ -186,7 +186,7 @@ impl<U: Travel, H> Space<U, H> {
             handles: Vec::new(),
             counters: Counters::default(),
             flow: Flow::new(),
-            told: [0; 4],
+            reported: [0; 4],
             store: Bins::new(),
             detached: 0,
             callers: Callers::None,

@@ -1,5 +1,5 @@
-//! The descriptors of all blocks of a pool, at places that never change: whoever holds a block reads
-//! and writes its descriptor without the space's lock.
+//! The descriptors of all blocks of a pool, at places that never change: whoever holds a block
+//! reads and writes its descriptor without the space's lock.
 //!
 //! A descriptor has three holders, one at a time: the space, under its lock; a cache, whose turn is
 //! held; an owner. It is handed over with the lock or the turn, which order its plain accesses. A

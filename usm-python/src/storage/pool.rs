@@ -114,10 +114,10 @@ pub(crate) fn segments(context: u64) -> Vec<(AllocKind, PoolSegment)> {
     pools.flat_map(|(kind, pool)| pool.snapshot().into_iter().map(move |segment| (kind, segment))).collect()
 }
 
-/// ``with usm.Pool(device):`` takes the memory of new arrays on the device from larger segments, and
-/// reuses what earlier ones left, also while work on the device still uses it. An allocation then
-/// costs no call of the driver. `usm.empty`, `usm.zeros`, `usm.full`, `usm.memory` and copies draw
-/// from the innermost block of their context. Arrays may outlive the block and the pool.
+/// ``with usm.Pool(device):`` takes the memory of new arrays on the device from larger segments,
+/// and reuses what earlier ones left, also while work on the device still uses it. An allocation
+/// then costs no call of the driver. `usm.empty`, `usm.zeros`, `usm.full`, `usm.memory` and copies
+/// draw from the innermost block of their context. Arrays may outlive the block and the pool.
 ///
 /// ``kind`` is the kind of memory, or ``None`` for each kind. ``limit`` is the most bytes that it
 /// reserves, of each kind.

@@ -72,6 +72,9 @@ def queues() -> None:
     queue.barrier().wait()
     queue.wait()
     queue.wait(timeout=1.0)
+    with usm.Pool("host", kind="shared", limit=1 << 20) as pool:
+        assert_type((pool, pool.context), tuple[usm.Pool, usm.Context])
+        assert_type((pool.stats(), pool.trim()), tuple[dict[str, int], int])
     with usm.Device("host") as device, queue as inner, usm.device_context("host") as innermost:
         assert_type((device, inner, innermost), tuple[usm.Device, usm.Queue, usm.Queue])
 
