@@ -35,6 +35,9 @@ fn program<B: Programmable>(context: &Context<B>) {
         assert_eq!(output.read().unwrap()[..], after[..]);
         of_u32.exclusive_scan(&queue, &input, &mut output).unwrap().wait().unwrap();
         assert_eq!(output.read().unwrap()[..], before[..]);
+        let mut longer = UsmVec::<u32, Shared, B>::zeroed(&queue, size + 1).unwrap();
+        let refused = of_u32.inclusive_scan(&queue, &input, &mut longer).unwrap_err().to_string();
+        assert!(refused.contains(&format!("destination has {} elements", size + 1)), "{refused}");
         let floats: Vec<f32> = values.iter().map(|x| *x as f32 / 1009.0).collect();
         let a = UsmVec::<f32, Device, B>::from_slice(&queue, &floats).unwrap();
         let exact: f64 = floats.iter().copied().map(f64::from).sum();

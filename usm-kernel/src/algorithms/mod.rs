@@ -20,7 +20,7 @@ mod kernels;
 
 use core::fmt;
 
-use usm_core::{Context, Device, Event, Kind, Queue, UsmVec};
+use usm_core::{Context, Device, ErrorKind, Event, Kind, Queue, UsmVec};
 
 use crate::{BuildError, Executable, Launch, LaunchError, NdRange, Programmable};
 
@@ -122,13 +122,15 @@ impl<T: Number, B: Programmable> Algorithms<T, B> {
     /// `output[i]` = the sum of `input[0..=i]`.
     ///
     /// # Errors
-    /// As for [`Algorithms::sum`]; [`LaunchError`] where `output` is shorter than `input`.
+    /// As for [`Algorithms::sum`]; [`ErrorKind::LengthMismatch`] where `output` has another length
+    /// than `input`.
     pub fn inclusive_scan<K1: Kind, K2: Kind>(
         &self,
         queue: &Queue<B>,
         input: &UsmVec<T, K1, B>,
         output: &mut UsmVec<T, K2, B>,
     ) -> Result<Event<B>, LaunchError> {
+        is_as_long(output.len(), input.len())?;
         T::scan(&self.0, queue, false, input, output)
     }
 
@@ -142,6 +144,7 @@ impl<T: Number, B: Programmable> Algorithms<T, B> {
         input: &UsmVec<T, K1, B>,
         output: &mut UsmVec<T, K2, B>,
     ) -> Result<Event<B>, LaunchError> {
+        is_as_long(output.len(), input.len())?;
         T::scan(&self.0, queue, true, input, output)
     }
 
@@ -160,6 +163,13 @@ impl<T: Number, B: Programmable> Algorithms<T, B> {
         let mut whole = UsmVec::<T, Device, B>::zeroed(queue, 1)?;
         T::reduce(&self.0, queue, reduction, 1, &parts, &mut whole)?;
         Ok(whole.to_vec(queue)?.first().copied())
+    }
+}
+
+fn is_as_long(expected: usize, found: usize) -> Result<(), LaunchError> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(LaunchError::Memory(ErrorKind::LengthMismatch { expected, found }.into())),
     }
 }
 
