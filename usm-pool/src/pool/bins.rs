@@ -90,6 +90,7 @@ impl Flow {
         self.frees.add(other.frees.get());
     }
 
+    #[cfg(feature = "std")]
     pub(crate) fn clear(&self) {
         for number in [&self.allocated, &self.freed, &self.allocations, &self.frees] {
             number.set(0);

@@ -46,7 +46,9 @@ use usm_core::{
 
 use crate::sync::Mutex;
 
-use bins::{Chain, Flow};
+#[cfg(feature = "std")]
+use bins::Chain;
+use bins::Flow;
 pub use choice::Reuse;
 use choice::{Demand, Given, Ground, Refusal, Status};
 use space::{Gone, Order, Space, Travel};
