@@ -20,7 +20,7 @@ REMEDIES = {
     "mean": "add in a loop over `range(..)`, and divide",
     "dot": "add the products in a loop over `range(..)`",
 }
-RANDOM = "make random numbers outside, such as by `numpy.random`, and pass them as an array"
+RANDOM = "call `usm.random.uniform(seed, i)`, or pass random numbers as an array"
 
 
 def remedy_of(function):
