@@ -69,7 +69,7 @@ def prints(a):
     print(a[0])  # here
 
 
-@refused("a call of `np.random.rand` is not for kernels: call `usm.random.uniform(seed, i)`")
+@refused("a call of `np.random.rand` is not for kernels: call `usm.random.uniform")
 def randoms(a):
     a[0] = np.random.rand()  # here
 
