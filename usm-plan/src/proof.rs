@@ -53,7 +53,7 @@ fn prove_without_search(problem: &Problem) -> Result<String> {
     text.ok_or_else(|| Error::unable("the conflicts are more than must be, so they prove no bound"))
 }
 
-/// Replays a proof for an input, with `again` in the order that [`outcome::make`] finds for it. The
+/// Replays a proof for an input, with `again` in the order that a plan of it has. The
 /// files are named in errors.
 ///
 /// # Errors
