@@ -49,7 +49,13 @@ pub(super) fn rows() -> Vec<Row> {
     let stats = pool.stats();
     let (ours_alone, theirs_alone) = (times[0] - times[2], times[1] - times[2]);
     vec![
-        Row::new("churn, 10,000 live, 64 B to 64 KiB", "offset-allocator, Mutex", "ns", ours_alone, theirs_alone),
+        Row::new(
+            "churn, 10,000 live, 64 B to 64 KiB",
+            "offset-allocator, Mutex",
+            "ns",
+            ours_alone,
+            theirs_alone,
+        ),
         Row::new(
             "churn: bytes reserved",
             "most bytes live",

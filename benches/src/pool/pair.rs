@@ -157,7 +157,13 @@ fn other_thread() -> Vec<Row> {
         keep(&block);
         other.lock().expect("no panic").free(block);
     })]);
-    vec![Row::new("freed on another thread, 4096 B", "its pair on one thread", "ns", median(&mut times), theirs[0])]
+    vec![Row::new(
+        "freed on another thread, 4096 B",
+        "its pair on one thread",
+        "ns",
+        median(&mut times),
+        theirs[0],
+    )]
 }
 
 /// A pair of a size that no block in flight has, beside 10,000 blocks in flight and beside none.
