@@ -1,6 +1,8 @@
 //! Large copies by the processor, divided between the threads of the pool.
 
 use crate::runs::copy_runs;
+#[cfg(feature = "threads")]
+use crate::stores;
 use crate::strided::Plan;
 
 /// Bytes from which on a copy is divided: a smaller one is in the caches.
@@ -9,6 +11,11 @@ const LEAST: usize = if cfg!(test) { 16 << 10 } else { 16 << 20 };
 /// Bytes of a part, about.
 #[cfg(feature = "threads")]
 const PART: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// Bytes of one run from which on what is written goes past the caches, which hold less: memory is
+/// then not read before it is written.
+#[cfg(feature = "threads")]
+const PAST_CACHES: usize = if cfg!(test) { 32 << 10 } else { 32 << 20 };
 
 /// As [`copy_runs`]; the threads of the pool help with a large copy.
 ///
@@ -42,17 +49,23 @@ unsafe fn copy_parts(plan: &Plan, parts: &crate::strided::Parts, dst: *mut u8, s
     impl Ends {
         /// # Safety
         /// As [`copy_runs`].
-        unsafe fn copy(&self, plan: &Plan) {
+        unsafe fn copy(&self, plan: &Plan, past_caches: bool) {
+            if past_caches {
+                let (to, from) = (self.0.wrapping_add(plan.to), self.1.wrapping_add(plan.from));
+                // SAFETY: the caller's promise, for the plan's one run.
+                return unsafe { stores::copy(to, from, plan.run) };
+            }
             // SAFETY: the caller's promise.
             unsafe { copy_runs(plan, self.0, self.1) };
         }
     }
 
     let ends = Ends(dst, src);
+    let past_caches = plan.axes().is_empty() && plan.run >= PAST_CACHES;
     let copy = |range: Range<u64>| {
         let part = plan.part(parts, range.start as usize..range.end as usize);
         // SAFETY: some of the plan's runs.
-        unsafe { ends.copy(&part) };
+        unsafe { ends.copy(&part, past_caches) };
     };
     let alone = |range| {
         copy(range);

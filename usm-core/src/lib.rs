@@ -75,7 +75,7 @@ mod selector;
 mod source;
 mod staging;
 mod stats;
-#[cfg(feature = "driver")]
+#[cfg(any(feature = "driver", feature = "threads"))]
 mod stores;
 mod strided;
 mod strided_copy;
