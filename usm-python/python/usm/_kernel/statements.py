@@ -1,6 +1,7 @@
 """Statements of kernels."""
 
 import ast
+from types import NoneType
 
 from .indexing import without_places
 from .operators import ARITHMETIC
@@ -488,8 +489,6 @@ class Statements:
         ast.Delete: "`del` is not for kernels",
     }
 
-
-NoneType = type(None)
 
 
 def contains_part(meaning):
