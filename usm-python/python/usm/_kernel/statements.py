@@ -490,7 +490,6 @@ class Statements:
     }
 
 
-
 def contains_part(meaning):
     """Whether a meaning of a name is, or has, a part of an array."""
     if meaning.__class__ is Tup:
