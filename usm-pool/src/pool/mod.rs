@@ -21,6 +21,8 @@
 
 mod bins;
 mod choice;
+mod give_back;
+mod records;
 mod space;
 mod table;
 #[cfg(feature = "std")]
@@ -40,119 +42,22 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use usm_core::backend::ContextOps;
 use usm_core::segment::{self, Holding, Lending, Segment, Watch};
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Inherited, Lender,
-    MemorySource, MemoryType, Pending, PointerInfo, Queue, Request, Result,
+    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Inherited, MemorySource,
+    MemoryType, Pending, PointerInfo, Queue, Request, Result,
 };
 
 use crate::sync::Mutex;
 
-#[cfg(feature = "std")]
-use bins::Chain;
 use bins::Flow;
 pub use choice::Reuse;
 use choice::{Demand, Given, Ground, Refusal, Status};
+pub use records::{BlockPart, BlockState, PoolBlock, PoolOptions, PoolSegment, PoolStats};
 use space::{Gone, Order, Space, Travel};
 use table::{Num64, Table};
 /// For tests: as on a system without a barrier in all threads.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub use threads::set_no_barrier;
-
-/// How a pool grows and what it keeps. Sizes in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct PoolOptions {
-    /// Most bytes that the pool holds; `None`: what the context gives.
-    pub limit: Option<usize>,
-    /// Size of a new segment; 0: an eighth of what the pool holds, from 2 to 32 MiB. A larger
-    /// request gets a segment of its own size, and a pool that cannot grow by a segment tries less.
-    pub segment: usize,
-    /// Most bytes that stay when blocks return, if a segment is idle; `None`: no limit. The pool
-    /// returns idle segments before it grows in any case.
-    pub keep: Option<usize>,
-    /// Whether blocks may be given out while work of other queues uses them.
-    pub reuse: Reuse,
-}
-
-/// What a pool holds now, and held at most. In bytes, blocks and waits as counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolStats {
-    /// Live blocks, as their owners asked for them.
-    pub live: u64,
-    /// Segments.
-    pub reserved: u64,
-    /// Free blocks that nothing uses.
-    pub cached: u64,
-    /// Free blocks that unfinished operations were last known to use.
-    pub pending: u64,
-    /// The most of `live`.
-    pub peak_live: u64,
-    /// The most of `reserved`.
-    pub peak_reserved: u64,
-    /// Blocks that failed work may still touch: never given out again.
-    pub leaked: u64,
-    /// Live blocks.
-    pub blocks: u64,
-    /// Allocations that got a block which unfinished work of another queue used.
-    pub waits: u64,
-    /// Returns of blocks that were not out, which lenders refuse.
-    pub misuses: u64,
-}
-
-/// A live block, for reports of what never came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolBlock {
-    /// Number of the allocation, from 1.
-    pub id: u64,
-    /// Bytes as requested.
-    pub bytes: u64,
-    /// The tag, or an empty text.
-    pub tag: String,
-    /// Allocations of the pool since.
-    pub age: u64,
-}
-
-/// One block of a segment, for pictures and viewers. In bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BlockPart {
-    /// First byte.
-    pub address: u64,
-    /// Bytes, up to the next block.
-    pub size: u64,
-    /// Bytes as requested; 0 of a block without owner.
-    pub requested: u64,
-    /// What it is.
-    pub state: BlockState,
-}
-
-/// What a block of a segment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BlockState {
-    /// An owner has it.
-    Live,
-    /// Free, and nothing uses it.
-    Cached,
-    /// Free, and unfinished operations were last known to use it.
-    Pending,
-    /// Failed work may still touch it.
-    Leaked,
-}
-
-/// One segment of a pool and its blocks, which tile it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolSegment {
-    /// First byte.
-    pub address: u64,
-    /// Bytes.
-    pub size: u64,
-    /// The blocks, by address.
-    pub blocks: Vec<BlockPart>,
-}
 
 impl<B: Backend> Travel for Pending<B> {
     const NONE: Self = Self::none();
@@ -874,164 +779,5 @@ impl<B: Backend + 'static> MemorySource<B> for Pool<B> {
 
     fn context(&self) -> &Context<B> {
         &self.shared().context
-    }
-}
-
-/// What became of a block that came back to a cache.
-#[cfg(feature = "std")]
-enum Put<B: Backend + 'static> {
-    Done,
-    /// It is in the cache, and these are too many.
-    Over(Chain),
-    /// Not for the cache.
-    Refused(Pending<B>),
-}
-
-#[cfg(feature = "std")]
-impl<B: Backend + 'static> Shared<B> {
-    /// Puts a block into a cache of the calling thread, whose turn it holds.
-    #[inline(always)]
-    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Pending<B>) -> Put<B> {
-        let Some(block) = self.table.get(slot) else { return Put::Refused(uses) };
-        let bytes = block.bytes.get();
-        if bytes == 0 || !caches(self) {
-            return Put::Refused(uses);
-        }
-        block.bytes.set(0);
-        block.set_uses(uses);
-        cache.flow.free(bytes);
-        let over = cache.bins().put(&self.table, slot, block, self.reserved.get());
-        if over.is_empty() { Put::Done } else { Put::Over(over) }
-    }
-}
-
-/// Puts a block back, also if an observer panics.
-struct GiveBack<B: Backend + 'static> {
-    shared: Arc<Shared<B>>,
-    slot: u32,
-    uses: Pending<B>,
-}
-
-impl<B: Backend + 'static> Drop for GiveBack<B> {
-    fn drop(&mut self) {
-        let (shared, slot) = (&self.shared, self.slot);
-        let uses = core::mem::replace(&mut self.uses, Pending::none());
-        #[cfg(feature = "std")]
-        let uses = match self.put(uses) {
-            Put::Done => return,
-            Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
-            Put::Refused(uses) => uses,
-        };
-        shared.take_in(|space, gone| {
-            let block = space.block(slot).filter(|block| block.is_live());
-            let Some(block) = block else {
-                space.counters.misuses += 1;
-                return gone.push(uses);
-            };
-            space.flow.free(block.bytes.get());
-            block.bytes.set(0);
-            block.set_uses(uses);
-            space.take_back(slot, gone);
-        });
-    }
-}
-
-#[cfg(feature = "std")]
-impl<B: Backend + 'static> GiveBack<B> {
-    /// Puts the block into the thread's cache, which a thread without one gets.
-    fn put(&self, uses: Pending<B>) -> Put<B> {
-        let shared = &self.shared;
-        let cache = caches(&**shared).then(|| threads::open(shared.id, shared)).flatten();
-        let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused(uses) };
-        let put = shared.put_cached(cache, self.slot, uses);
-        cache.end();
-        put
-    }
-}
-
-#[cfg(feature = "std")]
-impl<B: Backend + 'static> threads::Keeper for Shared<B> {
-    fn take_leave(&self, cache: &threads::Cache) {
-        self.take_in(|space, gone| {
-            space.take_over(cache.bins().empty(&self.table, false), gone);
-            space.flow.add(&cache.flow);
-            cache.clear();
-        });
-    }
-}
-
-// SAFETY: a returned block keeps its uses in its descriptor, which go to the next owner or to the
-// end of the segment.
-unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
-    const ENDS_EXPORTS: bool = true;
-
-    #[inline]
-    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
-        #[cfg(feature = "std")]
-        let uses = {
-            // SAFETY: alive until the block is back.
-            let shared = unsafe { lender.as_ref() };
-            let cache = match shared.watch.watches_frees() {
-                true => None,
-                false => threads::find(shared.id).filter(|cache| cache.begin()),
-            };
-            match cache {
-                None => uses,
-                Some(cache) => {
-                    // While the turn is held the block is not back, so the pool lives.
-                    let put = shared.put_cached(cache, slot, uses);
-                    cache.end();
-                    match put {
-                        Put::Done => return,
-                        // SAFETY: the blocks of the chain are not back.
-                        Put::Over(chain) => return unsafe { take_over(lender, chain) },
-                        Put::Refused(uses) => uses,
-                    }
-                }
-            }
-        };
-        // SAFETY: as of this function.
-        unsafe { take_back_slowly(lender, slot, block, uses) }
-    }
-}
-
-/// # Safety
-/// The pool lives: a block of the chain is not back.
-#[cfg(feature = "std")]
-#[inline(never)]
-unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain) {
-    // SAFETY: the caller's promise.
-    let shared = unsafe { count(lender) };
-    shared.take_in(|space, gone| space.take_over(chain, gone));
-}
-
-/// A count for the time of a call: another thread may return the last block before it ends.
-///
-/// # Safety
-/// The pool lives.
-unsafe fn count<B: Backend + 'static>(lender: NonNull<Shared<B>>) -> Arc<Shared<B>> {
-    // SAFETY: in an `Arc` that is alive.
-    unsafe { Arc::increment_strong_count(lender.as_ptr()) };
-    // SAFETY: the count above.
-    unsafe { Arc::from_raw(lender.as_ptr()) }
-}
-
-/// # Safety
-/// As of [`Lender::take_back`].
-#[inline(never)]
-unsafe fn take_back_slowly<B: Backend + 'static>(
-    lender: NonNull<Shared<B>>,
-    slot: u32,
-    block: &Block,
-    uses: Pending<B>,
-) {
-    // SAFETY: the caller's promise.
-    let shared = unsafe { count(lender) };
-    let give_back = GiveBack { shared, slot, uses };
-    let shared = &give_back.shared;
-    shared.watch.end_exports(block);
-    if shared.watch.is_recorded() && shared.table.get(slot).is_some_and(|known| known.is_live()) {
-        shared.report();
-        segment::record_free(&shared.context, block);
     }
 }

@@ -1,0 +1,172 @@
+//! The way of a block back: into the thread's cache, or into the space under the lock.
+
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+
+use usm_core::segment;
+use usm_core::{Backend, Block, Lender, Pending};
+
+use super::Shared;
+#[cfg(feature = "std")]
+use super::bins::Chain;
+#[cfg(feature = "std")]
+use super::{caches, threads};
+
+/// What became of a block that came back to a cache.
+#[cfg(feature = "std")]
+enum Put<B: Backend + 'static> {
+    Done,
+    /// It is in the cache, and these are too many.
+    Over(Chain),
+    /// Not for the cache.
+    Refused(Pending<B>),
+}
+
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> Shared<B> {
+    /// Puts a block into a cache of the calling thread, whose turn it holds.
+    #[inline(always)]
+    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Pending<B>) -> Put<B> {
+        let Some(block) = self.table.get(slot) else { return Put::Refused(uses) };
+        let bytes = block.bytes.get();
+        if bytes == 0 || !caches(self) {
+            return Put::Refused(uses);
+        }
+        block.bytes.set(0);
+        block.set_uses(uses);
+        cache.flow.free(bytes);
+        let over = cache.bins().put(&self.table, slot, block, self.reserved.get());
+        if over.is_empty() { Put::Done } else { Put::Over(over) }
+    }
+}
+
+/// Puts a block back, also if an observer panics.
+struct GiveBack<B: Backend + 'static> {
+    shared: Arc<Shared<B>>,
+    slot: u32,
+    uses: Pending<B>,
+}
+
+impl<B: Backend + 'static> Drop for GiveBack<B> {
+    fn drop(&mut self) {
+        let (shared, slot) = (&self.shared, self.slot);
+        let uses = core::mem::replace(&mut self.uses, Pending::none());
+        #[cfg(feature = "std")]
+        let uses = match self.put(uses) {
+            Put::Done => return,
+            Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
+            Put::Refused(uses) => uses,
+        };
+        shared.take_in(|space, gone| {
+            let block = space.block(slot).filter(|block| block.is_live());
+            let Some(block) = block else {
+                space.counters.misuses += 1;
+                return gone.push(uses);
+            };
+            space.flow.free(block.bytes.get());
+            block.bytes.set(0);
+            block.set_uses(uses);
+            space.take_back(slot, gone);
+        });
+    }
+}
+
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> GiveBack<B> {
+    /// Puts the block into the thread's cache, which a thread without one gets.
+    fn put(&self, uses: Pending<B>) -> Put<B> {
+        let shared = &self.shared;
+        let cache = caches(&**shared).then(|| threads::open(shared.id, shared)).flatten();
+        let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused(uses) };
+        let put = shared.put_cached(cache, self.slot, uses);
+        cache.end();
+        put
+    }
+}
+
+#[cfg(feature = "std")]
+impl<B: Backend + 'static> threads::Keeper for Shared<B> {
+    fn take_leave(&self, cache: &threads::Cache) {
+        self.take_in(|space, gone| {
+            space.take_over(cache.bins().empty(&self.table, false), gone);
+            space.flow.add(&cache.flow);
+            cache.clear();
+        });
+    }
+}
+
+// SAFETY: a returned block keeps its uses in its descriptor, which go to the next owner or to the
+// end of the segment.
+unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
+    const ENDS_EXPORTS: bool = true;
+
+    #[inline]
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
+        #[cfg(feature = "std")]
+        let uses = {
+            // SAFETY: alive until the block is back.
+            let shared = unsafe { lender.as_ref() };
+            let cache = match shared.watch.watches_frees() {
+                true => None,
+                false => threads::find(shared.id).filter(|cache| cache.begin()),
+            };
+            match cache {
+                None => uses,
+                Some(cache) => {
+                    // While the turn is held the block is not back, so the pool lives.
+                    let put = shared.put_cached(cache, slot, uses);
+                    cache.end();
+                    match put {
+                        Put::Done => return,
+                        // SAFETY: the blocks of the chain are not back.
+                        Put::Over(chain) => return unsafe { take_over(lender, chain) },
+                        Put::Refused(uses) => uses,
+                    }
+                }
+            }
+        };
+        // SAFETY: as of this function.
+        unsafe { take_back_slowly(lender, slot, block, uses) }
+    }
+}
+
+/// # Safety
+/// The pool lives: a block of the chain is not back.
+#[cfg(feature = "std")]
+#[inline(never)]
+unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain) {
+    // SAFETY: the caller's promise.
+    let shared = unsafe { count(lender) };
+    shared.take_in(|space, gone| space.take_over(chain, gone));
+}
+
+/// A count for the time of a call: another thread may return the last block before it ends.
+///
+/// # Safety
+/// The pool lives.
+unsafe fn count<B: Backend + 'static>(lender: NonNull<Shared<B>>) -> Arc<Shared<B>> {
+    // SAFETY: in an `Arc` that is alive.
+    unsafe { Arc::increment_strong_count(lender.as_ptr()) };
+    // SAFETY: the count above.
+    unsafe { Arc::from_raw(lender.as_ptr()) }
+}
+
+/// # Safety
+/// As of [`Lender::take_back`].
+#[inline(never)]
+unsafe fn take_back_slowly<B: Backend + 'static>(
+    lender: NonNull<Shared<B>>,
+    slot: u32,
+    block: &Block,
+    uses: Pending<B>,
+) {
+    // SAFETY: the caller's promise.
+    let shared = unsafe { count(lender) };
+    let give_back = GiveBack { shared, slot, uses };
+    let shared = &give_back.shared;
+    shared.watch.end_exports(block);
+    if shared.watch.is_recorded() && shared.table.get(slot).is_some_and(|known| known.is_live()) {
+        shared.report();
+        segment::record_free(&shared.context, block);
+    }
+}
