@@ -1,9 +1,9 @@
 """Copies of every layout, new arrays and waits beside their peers; rows of JSON.
 
-NumPy is the peer on processors, with dpctl and dpnp on SYCL's, and CuPy on a GPU. Medians of elapsed
-time in microseconds, measured in turns, each with its wait: other threads than the caller's do part
-of the work. Names of functions choose rows. Without the build system, on a machine with a GPU:
-``PYTHONPATH=FOLDER_OF_THE_PACKAGE python3 copies.py``.
+NumPy is the peer on processors, with dpctl and dpnp on SYCL's, and CuPy on a GPU. Medians of
+elapsed time in microseconds, measured in turns, each with its wait: other threads than the caller's
+do part of the work. Names of functions choose rows. Without the build system, on a machine with a
+GPU: ``PYTHONPATH=FOLDER_OF_THE_PACKAGE python3 copies.py``.
 """
 
 import json
