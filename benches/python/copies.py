@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import types
+import warnings
 
 import numpy as np
 
@@ -169,6 +170,8 @@ def sycl_peers():
         ours, theirs = usm.full(size, 1, "u1", kind="device", queue=queue), dpnp.ones(size, dtype="u1", sycl_queue=there)
         compare(f"copies: NumPy to new sycl, {text}", "dpnp", lambda: usm.asarray(data, kind="device", queue=queue), lambda: (dpnp.asarray(data, sycl_queue=there), there.wait()))
         compare(f"copies: sycl to new NumPy, {text}", "dpnp", lambda: usm.to_numpy(ours), lambda: dpnp.asnumpy(theirs))
+    # dpnp warns of `T` with other than two axes.
+    warnings.simplefilter("ignore", DeprecationWarning)
     module = types.SimpleNamespace(ones=lambda shape, dtype: dpnp.ones(shape, dtype=dtype, sycl_queue=there))
     strided("sycl device", queue, "device", module, "dpnp", there.wait)
 
