@@ -1,4 +1,4 @@
-"""Arrow's C data interface against pyarrow: in and out, chunks, missing values, devices.
+"""Arrow's C data interface against pyarrow: in and out, chunks, missing values, devices."""
 
 import ctypes
 import gc
