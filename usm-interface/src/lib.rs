@@ -13,6 +13,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod array;
+pub mod arrow;
 mod convert;
 pub mod cuda;
 pub mod descr;

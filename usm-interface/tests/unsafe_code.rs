@@ -1,4 +1,4 @@
-//! The crate denies unsafe code except in one module, the DLPack ABI.
+//! The crate denies unsafe code except in two modules, the ABIs of DLPack and Arrow.
 
 use std::path::Path;
 
@@ -17,19 +17,22 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn unsafe_code_is_allowed_in_one_module_only() {
+fn unsafe_code_is_allowed_in_two_modules_only() {
     let mut found = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
     assert!(found.len() > 15);
     let allows: Vec<&String> =
         found.iter().filter(|(_, text)| text.contains("allow(unsafe_code)")).map(|(path, _)| path).collect();
-    assert!(matches!(allows[..], [path] if path.ends_with("src/dlpack/mod.rs")), "{allows:?}");
+    assert_eq!(allows.len(), 2, "{allows:?}");
+    let known = ["src/arrow/mod.rs", "src/dlpack/mod.rs"];
+    assert!(known.iter().all(|file| allows.iter().any(|path| path.ends_with(file))), "{allows:?}");
     for (path, text) in &found {
         let uses = text.lines().any(|line| {
             let code = line.split("//").next().unwrap_or("");
             ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|word| code.contains(word))
         });
-        assert!(!uses || path.ends_with("src/dlpack/abi.rs"), "unsafe code in {path}");
+        let may = path.ends_with("src/dlpack/abi.rs") || path.contains("src/arrow/abi");
+        assert!(!uses || may, "unsafe code in {path}");
     }
     let root = &found.iter().find(|(path, _)| path.ends_with("src/lib.rs")).unwrap().1;
     assert!(root.contains("#![deny(unsafe_code)]") && root.contains("#![no_std]"));

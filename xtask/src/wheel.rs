@@ -90,7 +90,7 @@ pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
     let parts = command::probe(
         command(environment::venv_python()).arg(environment::root().join("xtask/wheel_parts.py")).arg(wheel),
     );
-    print!("{}", parts.ok_or("the wheel's parts could not be read")?);
+    print!("{}", parts.ok_or("the wheel's parts cannot be read, or are for several processors")?);
     println!("{size} bytes of at most {LIMIT}");
     if size > LIMIT {
         return Err(format!("the wheel has {size} bytes, {LIMIT} are allowed"));

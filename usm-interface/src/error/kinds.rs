@@ -175,6 +175,13 @@ failures! {
             /// Lanes.
             lanes: u16,
         } = "bad_data_type", "no DLPack type has code {code}, {bits} bits, {lanes} lanes";
+        /// An Arrow type whose columns are no arrays.
+        NoArray {
+            /// The entries of such a column.
+            columns: &'static str,
+        } = "no_array", "columns of {columns} are no arrays of numbers";
+        /// A text that is no format of Arrow.
+        UnknownFormat = "unknown_format", "not a format of Arrow";
         /// Python object pointers are never read from a foreign address.
         ObjectPointer = "object_pointer", "Python object pointers are not taken from foreign memory";
     }
@@ -302,6 +309,24 @@ failures! {
         StreamZero = "stream_zero", "stream 0 is forbidden (1 = legacy default, 2 = per-thread default)";
         /// An empty filter string.
         EmptyFilter = "empty_filter", "empty filter string";
+        /// An Arrow structure that its consumer has taken or released.
+        Released = "released", "the structure was released";
+        /// Missing entries of an Arrow column.
+        Nulls {
+            /// Number of missing entries; negative if nobody has counted them.
+            count: i64,
+        } = "nulls", "{}", Missing(count);
+        /// Arrow values that are numbers of entries of a dictionary.
+        ArrowDictionary = "arrow_dictionary", "dictionary-encoded columns are no arrays: decode it";
+        /// The child of an Arrow list has fewer entries than the lists refer to.
+        ShortChild {
+            /// Entries of the child.
+            length: i64,
+            /// Entries that the lists need.
+            needed: i64,
+        } = "short_child", "the child has {length} entries, the lists need {needed}";
+        /// Arrow work in flight, in a form that this consumer cannot wait for.
+        SyncEvent = "sync_event", "an event of a runtime that is not supported";
         /// PEP 3118 sub-offsets (pointers inside the array) are not supported.
         Suboffsets = "suboffsets", "suboffsets are not supported";
     }
@@ -340,6 +365,21 @@ failures! {
         ReadOnly = "read_only", "read-only flag";
         /// More dimensions than the target allows.
         Dims = "dims", "number of dimensions";
+    }
+}
+
+/// A number of missing entries, in words.
+struct Missing(i64);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 entry is missing (null)"),
+            count if count < 0 => {
+                f.write_str("entries may be missing (null): the producer has not counted them")
+            }
+            count => write!(f, "{count} entries are missing (null)"),
+        }
     }
 }
 

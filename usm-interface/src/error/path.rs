@@ -46,6 +46,20 @@ pub enum Key {
     ByteOffset,
     /// DLPack `flags`.
     Flags,
+    /// `length` of an Arrow array; with a number, of the child at that level.
+    Length,
+    /// `null_count` of an Arrow array.
+    NullCount,
+    /// `buffers` of an Arrow array.
+    Buffers,
+    /// `children` of an Arrow array.
+    Children,
+    /// `dictionary` of an Arrow array.
+    Dictionary,
+    /// `release` of an Arrow structure.
+    Release,
+    /// `sync_event` of an Arrow device array.
+    SyncEvent,
 }
 
 impl Key {
@@ -72,6 +86,13 @@ impl Key {
             Self::Ndim => "ndim",
             Self::ByteOffset => "byte_offset",
             Self::Flags => "flags",
+            Self::Length => "length",
+            Self::NullCount => "null_count",
+            Self::Buffers => "buffers",
+            Self::Children => "children",
+            Self::Dictionary => "dictionary",
+            Self::Release => "release",
+            Self::SyncEvent => "sync_event",
         }
     }
 

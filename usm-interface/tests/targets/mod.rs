@@ -6,6 +6,7 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some functions; the fuzz targets take them by name.
 
+mod arrow_columns;
 mod both_ways;
 
 use usm_interface::dlpack::{DataType, Device, RawTensor, Tensor, Version};
@@ -597,7 +598,10 @@ fn members_of(choices: &mut Numbers<'_>, out: &mut String, count: u8, depth: u8)
 pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Check); 7] = [
+pub use arrow_columns::arrow;
+
+pub const TARGETS: [(&str, Check); 8] = [
+    ("arrow", arrow),
     ("typestr", typestr),
     ("descr", descr),
     ("dictionary", dictionary),

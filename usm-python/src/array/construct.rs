@@ -324,8 +324,8 @@ fn no_number(value: &Bound<'_, PyAny>, inside: bool) -> PyErr {
     }
     Class::Interface.error(format!(
         "an object of type {name} is no number, no list or tuple of numbers, and exposes none of \
-         __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__, __array__ and the \
-         buffer protocol"
+         __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__, __array__, \
+         __arrow_c_array__ and the buffer protocol"
     ))
 }
 

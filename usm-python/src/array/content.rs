@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::AllocKind;
+use usm_interface::arrow::abi::Imported;
 use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed};
 
 use crate::array::view::View;
@@ -76,6 +77,7 @@ pub(crate) enum Keeper {
     Buffer(Held),
     Tensor(Managed<DLManagedTensorVersioned>),
     OldTensor(Managed<DLManagedTensor>),
+    Column(Box<Imported>),
 }
 
 impl From<Managed<DLManagedTensorVersioned>> for Keeper {

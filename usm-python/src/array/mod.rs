@@ -32,6 +32,7 @@ use crate::array::view::View;
 use crate::device::PyDevice;
 use crate::device::context::PyContext;
 use crate::device::queue::PyQueue;
+use crate::exchange::arrow;
 use crate::exchange::cuda;
 use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
@@ -411,6 +412,38 @@ impl Array {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         dlpack::export(py, &self.side(), &ExportOptions { stream, max_version, dl_device, copy })
+    }
+
+    /// Arrow's type of the array as a column. Dimensions after the first become fixed-size lists.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema(py, &self.side())
+    }
+
+    /// Arrow's C data interface: capsules of schema and array, which share the memory. Arrow takes
+    /// it for memory that nobody changes. :class:`usm.AccessError` for memory that the host cannot
+    /// access, another order than C, and elements that Arrow does not have.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The protocol lets a producer ignore it: nothing is converted.
+        let _ = requested_schema;
+        arrow::host_pair(py, &self.side())
+    }
+
+    /// The device form of :meth:`__arrow_c_array__`: memory of CUDA, ROCm and SYCL too. Waits for
+    /// work in flight.
+    #[pyo3(signature = (requested_schema=None, **kwargs))]
+    fn __arrow_c_device_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema;
+        arrow::device_pair(py, &self.side(), kwargs)
     }
 
     /// NumPy's conversion. :class:`usm.AccessError` if the host cannot access the memory.

@@ -2,7 +2,7 @@
 //! DLPack require. HIP memory supports the streams but not the dictionary, as in CuPy and JAX:
 //! consumers of the dictionary assume NVIDIA's memory.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -250,6 +250,32 @@ unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
     // SAFETY: the context of a live stream, borrowed here only.
     let theirs = unsafe { CudaContext::from_raw(&backend, theirs) }.ok()?;
     Some(raw::device(&theirs))
+}
+
+/// Waits for an event of a producer: a pointer to a `cudaEvent_t` or `hipEvent_t`. Returns whether
+/// the runtime has such events.
+///
+/// # Safety
+/// `event` points at an event of the stream's driver that has been recorded and is alive.
+pub(crate) unsafe fn wait_for_event(py: Python<'_>, stream: &Stream, event: *mut c_void) -> PyResult<bool> {
+    type Wait = unsafe extern "C" fn(*mut c_void) -> c_int;
+    let context = stream.context();
+    let Some(native) = context.raw().downcast_ref::<CudaContext>() else { return Ok(false) };
+    let name = match context.info().backend {
+        BackendKind::Hip => c"hipEventSynchronize",
+        _ => c"cuEventSynchronize",
+    };
+    let Some(wait) = raw::function(native, name) else { return Ok(false) };
+    // SAFETY: the signature of the driver's header; a `CUresult` is an `int`.
+    let wait = unsafe { std::mem::transmute::<NonNull<c_void>, Wait>(wait) };
+    // SAFETY: the caller's promise.
+    let event = unsafe { event.cast::<*mut c_void>().read() } as usize;
+    // SAFETY: the caller's promise.
+    let code = py.detach(|| unsafe { wait(event as *mut c_void) });
+    match code {
+        0 => Ok(true),
+        code => Err(Class::Device.error(format!("the producer's work failed: code {code} of its event"))),
+    }
 }
 
 /// A foreign stream as a queue of this context.

@@ -16,6 +16,7 @@ use crate::array::view::View;
 use crate::device::defaults;
 use crate::device::runtime::{self, Stream};
 use crate::exchange::array_method;
+use crate::exchange::arrow;
 use crate::exchange::buffer::Held;
 use crate::exchange::cuda;
 use crate::exchange::dictionary::{self, Checked};
@@ -214,7 +215,7 @@ fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
     Class::Interface.error(format!(
         "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
-         __cuda_array_interface__, __dlpack__ and the buffer protocol"
+         __cuda_array_interface__, __dlpack__, __arrow_c_array__ and the buffer protocol"
     ))
 }
 
@@ -264,7 +265,10 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = pep3118::import(object)? {
         return Ok(Some(array));
     }
-    array_method::shared(object)
+    if let Some(array) = array_method::shared(object)? {
+        return Ok(Some(array));
+    }
+    arrow::import(object)
 }
 
 /// [`without_copy`], or an error that names the protocols.

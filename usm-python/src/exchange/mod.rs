@@ -1,6 +1,7 @@
 //! Exchange of memory with other packages: one file a protocol, and what they share.
 
 pub(crate) mod array_method;
+pub(crate) mod arrow;
 pub(crate) mod bounds;
 pub(crate) mod buffer;
 pub(crate) mod bytes_view;

@@ -123,6 +123,7 @@ def arrays() -> None:
     assert memoryview(made).nbytes == 24
     assert_type(made.__array_interface__, dict[str, Any])
     assert_type(made.__dlpack_device__(), tuple[int, int])
+    _ = made.__arrow_c_schema__(), made.__arrow_c_array__(), made.__arrow_c_device_array__(None)
     assert made.__dlpack__(stream=None, max_version=(1, 3), dl_device=None, copy=True) is not None
     assert usm.Array.__dlpack_c_exchange_api__ is not None
     assert_type(usm.from_dlpack(made, dl_device=None, copy=None), usm.Array)

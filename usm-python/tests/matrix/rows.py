@@ -112,6 +112,11 @@ def tensor(it):
     return np.from_dlpack(Only(it, __dlpack_device__=lambda: here, __dlpack__=lambda **more: it.__dlpack__(**{**more, "dl_device": here, "copy": False})))
 
 
+def column(method):
+    """The bytes by Arrow's structures, which are read-only and of memory in C order."""
+    return lambda it: usm.asarray(Only(it, **{method: lambda: getattr(it, method)()})).tobytes()
+
+
 def rebuilt(reduced):
     function, arguments = reduced
     return function(*arguments)
@@ -206,6 +211,9 @@ MEMBERS = {
         ],
         "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
         "__cuda_array_interface__": [Flag(lambda it: it.__cuda_array_interface__["data"][1])],
+        "__arrow_c_array__": [Read(column("__arrow_c_array__"))],
+        "__arrow_c_device_array__": [Read(column("__arrow_c_device_array__"))],
+        "__arrow_c_schema__": [Plain(lambda it: it.__arrow_c_schema__())],
         "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
         **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},

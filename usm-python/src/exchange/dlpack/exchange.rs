@@ -20,7 +20,7 @@ use usm_interface::dlpack::abi::{
 };
 use usm_interface::dlpack::{Device, DeviceType, StreamArgument, Tensor, Version};
 
-use super::{copy_error, device, export, import, is_streamed, needs_copy, streams_of};
+use super::{WAYS, copy_error, device, export, import, is_streamed, needs_copy, streams_of};
 use crate::array::Array;
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::device::runtime;
@@ -92,7 +92,7 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
     }
     let here = device(&side);
     if needs_copy(&side, here) {
-        return Err(copy_error(&side));
+        return Err(copy_error(&side, WAYS));
     }
     if is_streamed(here.kind) {
         let stream = runtime::default_stream(&side.stream)?;

@@ -15,7 +15,7 @@ use usm_interface::dlpack::{
 };
 use usm_interface::value::Int;
 
-use super::{capsule, copy_error, device, is_streamed, needs_copy};
+use super::{WAYS, capsule, copy_error, device, is_streamed, needs_copy};
 use crate::array::view::{FEW_DIMS, MAX_DIMS};
 use crate::device::runtime;
 use crate::exchange::cuda;
@@ -57,7 +57,7 @@ pub(crate) fn export<'py>(
     // A consumer that names the host accepts a copy. One that names no device expects the memory.
     let may_copy = options.copy.unwrap_or(options.dl_device.is_some());
     if must_copy && !may_copy {
-        return Err(copy_error(side));
+        return Err(copy_error(side, WAYS));
     }
     let copied = must_copy || options.copy == Some(true);
     let side = match (copied, to_host) {

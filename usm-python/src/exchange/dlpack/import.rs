@@ -220,32 +220,43 @@ where
     // The codec refuses a missing pointer if there are bytes.
     let address = tensor.data().unwrap_or(0);
     let device = tensor.device();
-    let none = extent.low == extent.high;
-    let (stream, kind) = match device.kind {
-        DeviceType::Cpu => (Arc::clone(runtime::host_stream()?), AllocKind::Host),
-        DeviceType::OneApi => {
-            let stream = sycl_stream(py, device.id)?;
-            let kind =
-                if none { AllocKind::Device } else { bounds::of(stream.context(), extent, address)?.0 };
-            (stream, kind)
-        }
-        other => {
-            let code = other.code();
-            let Some(backend) = streams_of(other) else {
-                return Err(Class::Device.error(format!(
-                    "the tensor is on a DLPack device of type {code}, not the host, SYCL, CUDA or ROCm"
-                )));
-            };
-            cuda::locate(py, backend, extent, address, device.id)?
-        }
-    };
-    if none {
+    let (stream, kind) = place(py, device, extent, address)?;
+    if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly);
     }
     let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
     // SAFETY: the tensor's bytes; device or runtime reports the kind. The managed tensor keeps them
     // alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
+}
+
+/// The queue and the kind of memory on a device of DLPack's, whose codes Arrow has too.
+pub(crate) fn place(
+    py: Python<'_>,
+    device: Device,
+    extent: Extent,
+    address: u64,
+) -> PyResult<(Arc<Stream>, AllocKind)> {
+    match device.kind {
+        DeviceType::Cpu => Ok((Arc::clone(runtime::host_stream()?), AllocKind::Host)),
+        DeviceType::OneApi => {
+            let stream = sycl_stream(py, device.id)?;
+            let kind = match extent.low == extent.high {
+                true => AllocKind::Device,
+                false => bounds::of(stream.context(), extent, address)?.0,
+            };
+            Ok((stream, kind))
+        }
+        other => {
+            let code = other.code();
+            let Some(backend) = streams_of(other) else {
+                return Err(Class::Device.error(format!(
+                    "the memory is on a DLPack device of type {code}, not the host, SYCL, CUDA or ROCm"
+                )));
+            };
+            cuda::locate(py, backend, extent, address, device.id)
+        }
+    }
 }
 
 /// Strides and offset in bytes, on a storage that starts at the tensor's lowest byte.

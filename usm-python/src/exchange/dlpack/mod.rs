@@ -15,7 +15,7 @@ use crate::text::error::Class;
 
 pub(crate) use exchange::{Dims, capsule as exchange_api};
 pub(crate) use export::{ExportOptions, export};
-pub(crate) use import::{Request, import};
+pub(crate) use import::{Request, import, place};
 
 /// An array's DLPack device. USM of SYCL has one device type for all kinds. CUDA has one for each
 /// kind. ROCm has one for page-locked memory and one for the rest, managed memory included, as in
@@ -40,15 +40,15 @@ fn needs_copy(side: &Side, wanted: Device) -> bool {
     wanted.kind == DeviceType::Cpu && !side.storage.is_host_accessible()
 }
 
-/// The refusal of an unrequested copy.
+/// The refusal of an unrequested copy, with the ways to one.
 #[cold]
-fn copy_error(side: &Side) -> PyErr {
+pub(crate) fn copy_error(side: &Side, ways: &str) -> PyErr {
     let (backend, kind) = (side.stream.context().info().backend, side.storage.kind());
-    Class::Access.error(format!(
-        "{kind} memory of {backend} reaches the host only by a copy: usm.to_numpy(array), or __dlpack__ with \
-         copy=True or dl_device=(1, 0)"
-    ))
+    Class::Access.error(format!("{kind} memory of {backend} reaches the host only by a copy: {ways}"))
 }
+
+/// The ways of DLPack to a copy.
+const WAYS: &str = "usm.to_numpy(array), or __dlpack__ with copy=True or dl_device=(1, 0)";
 
 /// The backend of a device type whose streams order work.
 fn streams_of(kind: DeviceType) -> Option<BackendKind> {

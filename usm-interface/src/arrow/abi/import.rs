@@ -1,0 +1,181 @@
+//! Columns that a producer has handed over.
+
+use core::ffi::{CStr, c_void};
+
+use super::{ArrowArray, ArrowDeviceArray, ArrowSchema, Held, Structure};
+use crate::arrow::format::Format;
+use crate::arrow::validate::{self, Column, RawLevel, Used, validate};
+use crate::dlpack::{Device, DeviceType};
+use crate::error::{Error, Key, LimitError, ProtocolError, Result, TypeError};
+
+/// Maximum number of structures from a column to its values.
+pub const MAX_LEVELS: usize = 64;
+
+/// A column with its type, on any device.
+#[derive(Debug)]
+pub struct Imported {
+    schema: Held<ArrowSchema>,
+    array: Held<ArrowDeviceArray>,
+}
+
+impl Imported {
+    /// A column on a device.
+    #[must_use]
+    pub const fn new(schema: Held<ArrowSchema>, array: Held<ArrowDeviceArray>) -> Self {
+        Self { schema, array }
+    }
+
+    /// A column in host memory.
+    #[must_use]
+    pub fn on_host(schema: Held<ArrowSchema>, array: Held<ArrowArray>) -> Self {
+        let array = ArrowDeviceArray { array: array.into_raw(), ..ArrowDeviceArray::RELEASED };
+        // SAFETY: the array was owned, and is again.
+        Self { schema, array: unsafe { Held::from_raw(array) } }
+    }
+
+    /// The event that the producer's work ends with, as the device type has it: a pointer to a
+    /// `cudaEvent_t`, `hipEvent_t` or `sycl::event`. NULL if nothing is in flight.
+    #[must_use]
+    pub const fn sync_event(&self) -> *mut c_void {
+        self.array.get().sync_event
+    }
+
+    /// The device. The host has the number -1 in Arrow and 0 here.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadDevice`], or a device number outside 32 bits.
+    pub fn device(&self) -> Result<Device> {
+        let array = self.array.get();
+        if array.device_type == DeviceType::Cpu.code() {
+            return Ok(Device::CPU);
+        }
+        Device::from_codes(array.device_type, i32::try_from(array.device_id).unwrap_or(-1))
+    }
+
+    /// Reads and checks the column. Missing entries are counted if that is needed, on the host.
+    ///
+    /// # Errors
+    /// A refusal that names the field; see [`validate`].
+    pub fn column<const N: usize>(&self) -> Result<Column<N>> {
+        let device = self.device()?;
+        let mut levels = [RawLevel::new(""); MAX_LEVELS];
+        let count = self.read(device, &mut levels)?;
+        validate(levels.get(..count).unwrap_or_default(), device)
+    }
+
+    /// Reads the chain of structures, and returns its length. What the checks refuse anyway ends
+    /// the chain.
+    fn read<'a>(&'a self, device: Device, levels: &mut [RawLevel<'a>]) -> Result<usize> {
+        let (mut schema, mut array) = (self.schema.get(), &self.array.get().array);
+        let mut used = None;
+        let mut width = 0;
+        for (at, level) in levels.iter_mut().enumerate() {
+            // SAFETY: both are owned and not released, or children of such.
+            *level = unsafe { read_level(schema, array) }?;
+            used = match (at, used) {
+                (0, _) => Used::of(level, at).ok(),
+                (_, Some(outer)) => Used::within(outer, width, level, at).ok(),
+                (_, None) => None,
+            };
+            if let Some(used) = used.filter(|_| device == Device::CPU && level.null_count != 0) {
+                // SAFETY: the bitmap of a column in host memory has a bit for each entry.
+                level.null_count = unsafe { missing(array, used) };
+            }
+            let length = at.saturating_add(1);
+            match validate::format(level, at) {
+                Ok(Format::Lists(entries)) => width = entries,
+                _ => return Ok(length),
+            }
+            if array.n_children != 1 || schema.n_children != 1 {
+                return Ok(length);
+            }
+            let missing = || Key::Children.error(ProtocolError::NullField);
+            // SAFETY: the schema has one child, valid as long as itself.
+            schema = unsafe { child(schema.children) }.ok_or_else(missing)?;
+            // SAFETY: so has the array.
+            array = unsafe { child(array.children) }.ok_or_else(missing)?;
+        }
+        Err(Key::Ndim.error(LimitError::TooManyDims { limit: MAX_LEVELS }))
+    }
+}
+
+/// The only child.
+///
+/// # Safety
+/// NULL, or a pointer that is NULL or valid for `'a`.
+unsafe fn child<'a, T>(children: *mut *mut T) -> Option<&'a T> {
+    if !children.is_aligned() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let first = *unsafe { children.as_ref() }?;
+    if !first.is_aligned() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { first.as_ref() }
+}
+
+/// The fields of one pair of structures.
+///
+/// # Safety
+/// Both are as the interface requires them.
+unsafe fn read_level<'a>(schema: &'a ArrowSchema, array: &ArrowArray) -> Result<RawLevel<'a>> {
+    if schema.is_released() || array.is_released() {
+        return Err(Key::Release.error(ProtocolError::Released));
+    }
+    if schema.format.is_null() {
+        return Err(Key::Format.error(ProtocolError::NullField));
+    }
+    // SAFETY: the interface requires a text that ends with NUL.
+    let format = unsafe { CStr::from_ptr(schema.format) };
+    let unknown = || -> Error { Key::Format.error(TypeError::UnknownFormat) };
+    let format = format.to_str().map_err(|_| unknown())?;
+    let has_buffers = array.n_buffers > 0;
+    if has_buffers && (array.buffers.is_null() || !array.buffers.is_aligned()) {
+        return Err(Key::Buffers.error(ProtocolError::NullField));
+    }
+    let buffer = |index: i64, place: *mut *const c_void| match array.n_buffers > index {
+        // SAFETY: there are more buffers than `index`, and `place` is that one's.
+        true => u64::try_from(unsafe { *place }.addr()).unwrap_or(u64::MAX),
+        false => 0,
+    };
+    Ok(RawLevel {
+        length: array.length,
+        null_count: array.null_count,
+        offset: array.offset,
+        buffers: array.n_buffers,
+        children: if array.n_children == schema.n_children { array.n_children } else { -1 },
+        has_validity: buffer(0, array.buffers) != 0,
+        data: buffer(1, array.buffers.wrapping_add(1)),
+        has_dictionary: !schema.dictionary.is_null() || !array.dictionary.is_null(),
+        ..RawLevel::new(format)
+    })
+}
+
+/// Number of missing entries among those that are used.
+///
+/// # Safety
+/// The first buffer of `array`, if there is one, is NULL or a bitmap in host memory with a bit for
+/// each entry.
+unsafe fn missing(array: &ArrowArray, used: Used) -> i64 {
+    if array.n_buffers < 1 {
+        return 0;
+    }
+    // SAFETY: there is a first buffer.
+    let bitmap = unsafe { *array.buffers }.cast::<u8>();
+    let Some(end) = used.start.checked_add(used.count).and_then(|end| usize::try_from(end).ok()) else {
+        return -1;
+    };
+    if bitmap.is_null() || used.count == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's promise: bits up to the last used entry.
+    let bytes = unsafe { core::slice::from_raw_parts(bitmap, end.div_ceil(8)) };
+    let is_missing = |entry: &usize| {
+        let byte = bytes.get(entry / 8).copied().unwrap_or(0xff);
+        byte.wrapping_shr(u32::try_from(entry % 8).unwrap_or(0)) & 1 == 0
+    };
+    let start = usize::try_from(used.start).unwrap_or(end);
+    i64::try_from((start..end).filter(is_missing).count()).unwrap_or(i64::MAX)
+}
