@@ -1,13 +1,16 @@
 """Copies of every layout, new arrays and waits beside their peers; rows of JSON.
 
-NumPy is the peer on processors, CuPy on a GPU. Medians of elapsed time in microseconds, measured in
-turns, each with its wait: other threads than the caller's do part of the work. Without the build
-system, on a machine with a GPU: ``PYTHONPATH=FOLDER_OF_THE_PACKAGE python3 copies.py``.
+NumPy is the peer on processors, with dpctl and dpnp on SYCL's, and CuPy on a GPU. Medians of
+elapsed time in microseconds, measured in turns, each with its wait: other threads than the caller's
+do part of the work. Names of functions choose rows. Without the build system, on a machine with a
+GPU: ``PYTHONPATH=FOLDER_OF_THE_PACKAGE python3 copies.py``.
 """
 
 import json
 import sys
 import time
+import types
+import warnings
 
 import numpy as np
 
@@ -129,6 +132,48 @@ def processors():
             strided(name, queue, kind, np, "NumPy", lambda: None)
         if device.backend != "host":
             conversions(device.backend, queue, np, "NumPy", lambda: None)
+
+
+def sycl_peers():
+    """The same on SYCL's processor beside dpctl's memory and dpnp's arrays."""
+    try:
+        import dpctl
+        import dpctl.memory
+        import dpnp
+
+        there = dpctl.SyclQueue("opencl:cpu", property="in_order")
+        device = next(device for device in usm.devices() if device.backend == "sycl" and device.type == "cpu")
+        queue = usm.Queue(device)
+    except Exception as error:
+        skipped("SYCL beside dpctl and dpnp", error)
+        return
+    for kind in ("shared", "device"):
+        memory = getattr(dpctl.memory, f"MemoryUSM{kind.title()}")
+
+        def up(data, memory=memory):
+            target = memory(data.size, queue=there)
+            return lambda: target.copy_from_host(data)
+
+        def down(data, memory=memory):
+            source = memory(data.size, queue=there)
+            source.memset(1)
+            return lambda: source.copy_to_host(data)
+
+        to_and_from(f"sycl {kind}", queue, kind, "dpctl", up, down)
+        for size in SIZES:
+            ours = [usm.full(size, 1, "u1", kind=kind, queue=queue) for _ in range(2)]
+            theirs = [memory(size, queue=there) for _ in range(2)]
+            text = bytes_text(size)
+            compare(f"copies: sycl {kind} to itself, {text}", "dpctl", lambda ours=ours: usm.copy(*ours), lambda theirs=theirs: theirs[0].copy_from_device(theirs[1]))
+    for size in SIZES:
+        data, text = np.ones(size, "u1"), bytes_text(size)
+        ours, theirs = usm.full(size, 1, "u1", kind="device", queue=queue), dpnp.ones(size, dtype="u1", sycl_queue=there)
+        compare(f"copies: NumPy to new sycl, {text}", "dpnp", lambda: usm.asarray(data, kind="device", queue=queue), lambda: (dpnp.asarray(data, sycl_queue=there), there.wait()))
+        compare(f"copies: sycl to new NumPy, {text}", "dpnp", lambda: usm.to_numpy(ours), lambda: dpnp.asnumpy(theirs))
+    # dpnp warns of `T` with other than two axes.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    module = types.SimpleNamespace(ones=lambda shape, dtype: dpnp.ones(shape, dtype=dtype, sycl_queue=there))
+    strided("sycl device", queue, "device", module, "dpnp", there.wait)
 
 
 def new_arrays():
@@ -256,6 +301,6 @@ def processor_waits():
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["new_arrays", "processors", "processor_waits", "cuda", "cuda_waits"]
+    wanted = sys.argv[1:] or ["new_arrays", "processors", "sycl_peers", "processor_waits", "cuda", "cuda_waits"]
     for name in wanted:
         globals()[name]()

@@ -1,5 +1,6 @@
 //! Large copies by the processor, divided between the threads of the pool.
 
+use crate::near;
 use crate::runs::copy_runs;
 #[cfg(feature = "threads")]
 use crate::stores;
@@ -31,6 +32,24 @@ pub(crate) unsafe fn copy_runs_divided(plan: &Plan, dst: *mut u8, src: *const u8
     }
     // SAFETY: the caller's promise.
     unsafe { copy_runs(plan, dst, src) }
+}
+
+/// Copies `len` bytes, which may overlap; the threads of the pool help with many.
+///
+/// # Safety
+/// Both ranges are live; nothing else accesses the target or writes the source.
+pub(crate) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
+    if dst.addr().abs_diff(src.addr()) < len {
+        // SAFETY: the caller's promise.
+        return unsafe { dst.copy_from(src, len) };
+    }
+    #[cfg(feature = "threads")]
+    if len >= LEAST {
+        // SAFETY: the caller's promise; the ranges do not overlap.
+        return unsafe { copy_runs_divided(&Plan::of_run(len), dst, src) };
+    }
+    // SAFETY: as above.
+    unsafe { near::copy(dst, src, len) };
 }
 
 /// # Safety

@@ -48,6 +48,7 @@ mod lazy_box;
 mod ledger;
 mod lender;
 pub mod limits;
+mod near;
 #[cfg(feature = "alloc")]
 mod peer_copy;
 mod pending;

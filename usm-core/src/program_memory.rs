@@ -1,12 +1,55 @@
 //! Copies between allocations and plain memory of the program.
 
+use crate::DeviceType;
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, QueueOps as _};
+use crate::divided::copy_bytes;
 use crate::error::Result;
 use crate::event::Event;
 use crate::queue::{Queue, Usage, check_same_context};
 use crate::staging::staging;
+
+impl<B: Backend> Allocation<B> {
+    /// Copies `len` bytes of `src` from `from` on to this memory from `to` on by the processor, at
+    /// once and by no queue. The two may be of two contexts and may overlap. `None` unless both
+    /// devices are the processor, and it reaches both.
+    ///
+    /// # Safety
+    /// Until the call returns, no other thread submits work over the two, accesses the bytes that
+    /// are written or writes those that are read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds), and those of the wait for earlier
+    /// work on the two.
+    #[doc(hidden)]
+    pub unsafe fn copy_by_processor(
+        &self,
+        to: usize,
+        src: &Self,
+        from: usize,
+        len: usize,
+    ) -> Option<Result<()>> {
+        let is_processor =
+            |end: &Self| matches!(end.context().info().device_type, DeviceType::Cpu | DeviceType::Host);
+        let is_near = |end: &&Self| is_processor(end) && end.is_reached_by_processor();
+        if ![self, src].iter().all(is_near) {
+            return None;
+        }
+        let copy = || {
+            self.check_range(to, len)?;
+            src.check_range(from, len)?;
+            let _reading = src.processor_guard(Access::Read)?;
+            let _writing = self.processor_guard(Access::Write)?;
+            let (to, from) = (self.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
+            // SAFETY: the bytes are inside of live blocks, whose work has finished; the caller's
+            // promise for other threads.
+            unsafe { copy_bytes(to, from, len) };
+            Ok(())
+        };
+        Some(copy())
+    }
+}
 
 impl<B: Backend> Queue<B> {
     /// Copies `len` bytes of the program's memory at `from` to `dst` from `offset` on, and waits.
@@ -38,7 +81,7 @@ impl<B: Backend> Queue<B> {
             let _guard = dst.processor_guard(Access::Write)?;
             // SAFETY: the bytes are inside of the live block, whose work has finished. The source,
             // by the caller's promise, may be a view of the same block.
-            unsafe { to.copy_from(from, len) };
+            unsafe { copy_bytes(to, from, len) };
             return Ok(());
         }
         #[cfg(feature = "driver")]
@@ -116,7 +159,7 @@ impl<B: Backend> Queue<B> {
             let copied = src.processor_guard(Access::Read).map(|_guard| {
                 // SAFETY: the bytes are inside of the live block, whose writers have finished. The
                 // target may be a view of the same block.
-                unsafe { to.copy_from(src.as_ptr().wrapping_add(offset), len) };
+                unsafe { copy_bytes(to, src.as_ptr().wrapping_add(offset), len) };
             });
             return Some(copied);
         }

@@ -5,9 +5,9 @@
 //! than the destination, both are walked in tiles, so that each cache line is read once.
 
 use core::mem::MaybeUninit;
-use core::ptr;
 
 use crate::backend::StridedAxis as Axis;
+use crate::near;
 use crate::strided::Plan;
 
 /// # Safety
@@ -62,7 +62,7 @@ unsafe fn copy_elements<T: Copy, const TILE: usize>(plan: &Plan, dst: *mut u8, s
 unsafe fn copy_wide_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
     let copied = plan.visit(0, |to, from| {
         // SAFETY: the caller's promise.
-        unsafe { ptr::copy_nonoverlapping(src.wrapping_add(from), dst.wrapping_add(to), plan.run) };
+        unsafe { near::copy(dst.wrapping_add(to), src.wrapping_add(from), plan.run) };
         Ok(())
     });
     debug_assert!(copied.is_ok(), "the closure never fails");
@@ -140,7 +140,35 @@ unsafe fn copy_line<T: Copy>(dst: *mut u8, src: *const u8, Axis { extent, to, fr
     } else if is_dense {
         steps!(size, from);
     } else {
-        steps!(to, from);
+        // SAFETY: the caller's promise.
+        unsafe { copy_spread_line::<T>(dst, src, Axis { extent, to, from }) };
+    }
+}
+
+/// Copies the elements along one axis with gaps: several loads before their stores.
+///
+/// # Safety
+/// As [`copy_line`].
+unsafe fn copy_spread_line<T: Copy>(dst: *mut u8, src: *const u8, Axis { extent, to, from }: Axis) {
+    const AT_ONCE: usize = 8;
+    let place = |index: usize| (dst.wrapping_add(index * to), src.wrapping_offset(index as isize * from));
+    let whole = extent / AT_ONCE * AT_ONCE;
+    for first in (0..whole).step_by(AT_ONCE) {
+        let elements: [MaybeUninit<T>; AT_ONCE] = core::array::from_fn(|next| {
+            let (_, from) = place(first + next);
+            // SAFETY: the caller's promise; bytes may be uninitialised.
+            unsafe { from.cast::<MaybeUninit<T>>().read_unaligned() }
+        });
+        for (next, element) in elements.into_iter().enumerate() {
+            let (to, _) = place(first + next);
+            // SAFETY: the caller's promise; source and destination do not overlap.
+            unsafe { to.cast::<MaybeUninit<T>>().write_unaligned(element) };
+        }
+    }
+    for index in whole..extent {
+        let (to, from) = place(index);
+        // SAFETY: the caller's promise.
+        unsafe { copy_element::<T>(to, from) };
     }
 }
 

@@ -99,6 +99,11 @@ impl Strided<'_> {
         })
     }
 
+    /// Whether the other layout has the same elements at the same distances.
+    pub(crate) fn has_places_of(&self, other: &Self) -> bool {
+        self.item == other.item && self.shape == other.shape && self.strides == other.strides
+    }
+
     /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the
     /// axes.
     pub(crate) fn with_dense_layout<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
@@ -152,6 +157,13 @@ pub(crate) struct Parts {
 }
 
 impl Plan {
+    /// One run of `len` bytes, from the first byte of both.
+    #[cfg(feature = "threads")]
+    pub(crate) fn of_run(len: usize) -> Self {
+        let (axes, range) = ([Axis::default(); AXES], (0, len));
+        Self { axes, len: 0, run: len, to: 0, from: 0, to_range: range, from_range: range }
+    }
+
     /// `None` when there is nothing to copy.
     pub(crate) fn new(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
         same_shape(to, from)?;

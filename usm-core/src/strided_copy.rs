@@ -141,6 +141,18 @@ impl<B: Backend> Queue<B> {
         from: &Strided<'_>,
         waiting: bool,
     ) -> Result<Option<Event<B>>> {
+        if waiting && to.is_dense() && to.has_places_of(from) {
+            for end in [ends.dst, ends.src] {
+                check_same_context(self.context().id(), end.context().id())?;
+            }
+            let (to, from) = (to.range(), from.range());
+            // SAFETY: the caller has exclusive access to the destination, and writers of the source
+            // need it.
+            let copied = unsafe { ends.dst.copy_by_processor(to.start, ends.src, from.start, to.len()) };
+            if let Some(outcome) = copied {
+                return outcome.map(|()| None);
+            }
+        }
         let plan = Plan::new(to, from)?;
         ends.dst.check_range(to.range().start, to.range().len())?;
         ends.src.check_range(from.range().start, from.range().len())?;

@@ -352,9 +352,16 @@ impl<B: Backend> Uses<B> {
         };
         let done: Vec<u64> =
             snapshot.into_iter().filter(|(_, event)| event.is_complete()).map(|(serial, _)| serial).collect();
+        self.forget(|serial| done.contains(&serial));
+    }
+
+    /// Forgets uses that are complete.
+    fn forget(&self, is_complete: impl Fn(u64) -> bool) {
+        let Some(list) = self.list.get() else { return };
         let mut list = list.lock();
         list.marks.pruned();
-        let gone = list.uses.take_out(|earlier| done.contains(&earlier.serial));
+        let gone = list.uses.take_out(|earlier| is_complete(earlier.serial));
+        list.has_inherited = list.uses.as_slice().iter().any(|earlier| earlier.inherited);
         drop(list);
         drop(gone);
     }
@@ -370,19 +377,23 @@ impl<B: Backend> Uses<B> {
             return Ok(0);
         }
         let Some(list) = self.list.get() else { return Ok(0) };
-        let events: Vec<(bool, B::Event)> = {
+        let events: Vec<(u64, bool, B::Event)> = {
             let list = list.lock();
             let conflicts = |earlier: &&Use<B>| access == Access::Write || earlier.access == Access::Write;
             let all = list.uses.as_slice().iter().filter(conflicts);
-            all.map(|earlier| (earlier.inherited, earlier.event.clone())).collect()
+            all.map(|earlier| (earlier.serial, earlier.inherited, earlier.event.clone())).collect()
         };
         let mut deadline = Deadline::after(limit);
-        for (inherited, event) in &events {
+        for (_, inherited, event) in &events {
             deadline.wait(|left| event.wait(left)).map_err(|error| match error.kind {
                 ErrorKind::Timeout { .. } => error,
                 _ if *inherited => of_earlier_owner(event, error),
                 _ => error,
             })?;
+        }
+        if !events.is_empty() {
+            // Complete: the next access asks the runtime no more about them.
+            self.forget(|serial| events.iter().any(|(known, ..)| *known == serial));
         }
         Ok(events.len())
     }

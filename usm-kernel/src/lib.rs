@@ -36,6 +36,8 @@ mod group;
 pub mod host;
 #[cfg(feature = "alloc")]
 mod inspection;
+#[cfg(feature = "alloc")]
+mod kept;
 mod kernel;
 mod launch;
 mod local;

@@ -8,18 +8,18 @@
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
+use alloc::string::ToString;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 
 use spin::Mutex;
-#[cfg(feature = "std")]
-use usm_core::backend::ContextOps as _;
-use usm_core::backend::{Conversion, StridedAxis, StridedCopy};
+use usm_core::backend::{ContextOps as _, Conversion, StridedAxis, StridedCopy};
 use usm_core::{Error, ErrorKind, Number};
 use usm_kernel_ir::{Kernel, emit, text};
 
 use crate::backend::{Grid, Programmable, Slot};
+use crate::kept::store;
 use crate::module::{BuildError, Code, Formats, text as with_nul};
 
 mod conversion;
@@ -235,20 +235,39 @@ fn build<B: Programmable>(
     let refused = || BuildError::from(unsupported());
     let parsed = text::parse(source).map_err(|_| refused())?;
     let taken = B::formats(context);
-    #[cfg(feature = "std")]
-    let _building = usm_core::ends::Build::begin(context.shared().info().backend)?;
-    let module = if taken.contains(Formats::OPENCL_C) {
-        B::build(context, &Code::OpenClC(&emit::opencl_c(&parsed)), "")
-    } else if taken.contains(Formats::CUDA_C) {
-        B::build(context, &Code::CudaC(&emit::cuda_c(&parsed)), "")
-    } else if taken.contains(Formats::SPIR_V) {
-        let words = spirv(&parsed).ok_or_else(refused)?;
-        B::build(context, &Code::SpirV(&words), "")
-    } else {
-        Err(refused())
-    }?;
     let name = with_nul("name of the function", &emit::function(&parsed))?;
-    B::function(&module, &name).map(|(function, _)| function)
+    let words;
+    let code_text;
+    let code = if taken.contains(Formats::OPENCL_C) {
+        code_text = emit::opencl_c(&parsed);
+        Code::OpenClC(&code_text)
+    } else if taken.contains(Formats::CUDA_C) {
+        code_text = emit::cuda_c(&parsed);
+        Code::CudaC(&code_text)
+    } else if taken.contains(Formats::SPIR_V) {
+        words = spirv(&parsed).ok_or_else(refused)?;
+        Code::SpirV(&words)
+    } else {
+        return Err(refused());
+    };
+    let function = |module: &B::Module| B::function(module, &name).map(|(function, _)| function);
+    let info = context.shared().info();
+    let backend = info.backend.to_string();
+    let device = [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
+    // The text names its code for every format.
+    let key = [source, &backend, &device[0], &device[1], &device[2], &device[3]];
+    #[cfg(feature = "std")]
+    let _building = usm_core::ends::Build::begin(info.backend)?;
+    let kept = store().and_then(|store| (store.read)(&key));
+    // Kept code that the driver refuses is built again.
+    if let Some(known) = kept.and_then(|kept| function(&B::build_native(context, &kept).ok()?).ok()) {
+        return Ok(known);
+    }
+    let module = B::build(context, &code, "")?;
+    if let (Some(store), Some(made)) = (store(), B::native(&module)) {
+        (store.write)(&key, &made);
+    }
+    function(&module)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -187,3 +187,40 @@ def test_no_compiler_of_the_current_folder_is_run(program, entry, tmp_path):
     environment = {**os.environ, "PATH": f"{entry}:{os.environ['PATH']}", "USM_KERNEL_CACHE": "off"}
     subprocess.run([sys.executable, program, "host"], env=environment, cwd=tmp_path, check=True, timeout=120)
     assert not (tmp_path / "trapped").exists()
+
+
+COPY = """
+import sys
+import usm
+
+made = usm.zeros((40, 50), "u4", kind="device", device="opencl:cpu")
+given = usm.full((50, 40), 7, "u4", kind="device", queue=made.queue)
+usm.copy(made, given.T, wait=False).wait()
+assert made.tolist() == [[7] * 50] * 40
+"""
+
+
+def test_code_of_strided_copies_is_kept(tmp_path, devices):
+    """The second process loads what the first one compiled; altered code is compiled again."""
+    if devices == ["host"]:
+        pytest.skip("no OpenCL device")
+    cache = tmp_path / "cache"
+
+    def copy(place):
+        environment = {**os.environ, "USM_KERNEL_CACHE": str(place)}
+        done = subprocess.run([sys.executable, "-c", COPY], env=environment, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def files():
+        return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in cache.iterdir()}
+
+    copy(cache)
+    first = files()
+    assert len(first) == 1
+    copy(cache)
+    assert files() == first
+    name, (content, _) = next(iter(first.items()))
+    (cache / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    copy(cache)
+    assert files()[name][0] == content
+    copy("off")

@@ -1,5 +1,9 @@
 //! Copies between any two layouts, compared with a reference that copies index by index.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use usm_core::{AllocKind, Allocation, AnyKind, Backend, ErrorKind, Queue, QueueOrder, Strided, UsmVec};
@@ -7,14 +11,14 @@ use usm_core::{AllocKind, Allocation, AnyKind, Backend, ErrorKind, Queue, QueueO
 use crate::Fixture;
 
 /// A layout and the bytes of memory that hold it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Layout {
     offset: usize,
     strides: Vec<isize>,
     size: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Case {
     item: usize,
     shape: Vec<usize>,
@@ -163,13 +167,18 @@ pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_,
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     // The same cases on every backend and in every run.
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let distinct = RefCell::new(HashSet::new());
     let outcome = runner.run(&case(&fixture.kinds()), |case| {
         check(fixture, &case);
+        let mut hasher = DefaultHasher::new();
+        case.hash(&mut hasher);
+        distinct.borrow_mut().insert(hasher.finish());
         Ok(())
     });
     if let Err(error) = outcome {
         panic!("{error}");
     }
+    println!("{cases} strided copies, {} distinct", distinct.borrow().len());
 }
 
 /// Large enough for every copy path: one run, few runs, rows, and many elements.

@@ -16,6 +16,8 @@ use usm_core::{Backend, Error, ErrorKind};
 pub use erased::{DynFunction, DynModule, Kernels};
 pub use host::NoModule;
 
+pub use crate::kept::{CodeStore, keep_code};
+
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
 
 /// For backends: the sizes of argument lists, strings that end in NUL, and strided copies.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
+use usm_kernel::backend::CodeStore;
 
 use super::folder::{OwnFolder, Unfit};
 
@@ -69,6 +70,14 @@ pub(crate) fn name_of(parts: impl Hash) -> String {
         *word = hasher.finish();
     }
     format!("{:016x}{:016x}", words[0], words[1])
+}
+
+/// Keeps the code of strided copies and conversions too.
+pub(crate) fn keep_code_of_copies() {
+    usm_kernel::backend::keep_code(CodeStore {
+        read: |words| read(&name_of(words)),
+        write: |words, code| write(&name_of(words), code),
+    });
 }
 
 /// A number that is unique in this process.

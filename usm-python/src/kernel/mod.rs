@@ -15,6 +15,7 @@ mod launch;
 mod precompiled;
 mod range;
 
+pub(crate) use disk_cache::keep_code_of_copies;
 pub(crate) use function::PyKernelFunction;
 pub(crate) use host::set_threads;
 pub(crate) use launch::PyLaunch;

@@ -377,6 +377,22 @@ pub(crate) fn copy(
     Ok(unsafe { queue.submit(&usages, &[], copy) }?)
 }
 
+/// Copies `len` bytes between two blocks of any contexts by the processor, at once. False unless it
+/// is the device of both and reaches them. Call it detached from the interpreter, as [`copy`].
+pub(crate) fn copy_by_processor(
+    (dst, to): (&Storage, usize),
+    (src, from): (&Storage, usize),
+    len: usize,
+) -> Result<bool> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    // SAFETY: as in `copy_strided`.
+    match unsafe { dst.allocation().copy_by_processor(to, src.allocation(), from, len) } {
+        Some(outcome) => Ok(outcome.map(|()| true)?),
+        None => Ok(false),
+    }
+}
+
 /// Copies between two layouts in blocks of one context, which may overlap. `None`: the copy is
 /// complete already. Call it detached from the interpreter, as [`copy`].
 pub(crate) fn copy_strided(

@@ -242,6 +242,11 @@ fn submit_sides(dst: &Side, src: &Side) -> Result<Event<Dyn>> {
 }
 
 fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
+    let ((to, len), (from, _)) = (dst.span(), src.span());
+    let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
+    if are_dense && storage::copy_by_processor((&dst.storage, to), (&src.storage, from), len)? {
+        return Ok(());
+    }
     // No queue can access the memory of two contexts.
     if dst.stream.context().id() != src.stream.context().id() {
         // Memory of the process is an end of copies in every context.
@@ -254,7 +259,6 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
         if copy_from_peer(dst, src)? {
             return Ok(());
         }
-        let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
         return if are_dense { relay(dst, src) } else { store(dst, packed(src)?) };
     }
     let copied = dst.view.strided(|to| {

@@ -61,6 +61,23 @@ def submit(it, value):
     array.queue.copy(it, given).wait()
 
 
+def elsewhere(it, dtype, value):
+    """A new array of `it`'s shape, in shared memory of another context of its device."""
+    array = usm.asarray(it)
+    return usm.full(array.shape, value, dtype, kind="shared", queue=OTHERS.setdefault(array.device, usm.Context(array.device)))
+
+
+def beside(it, dtype, value):
+    """The same, in device memory of its own queue."""
+    array = usm.asarray(it)
+    return usm.full(array.shape, value, dtype, kind="device", queue=array.queue)
+
+
+def mirrored(it):
+    """A view whose first axis goes back: its copies are not of one run."""
+    return usm.asarray(it)[::-1]
+
+
 def taken(it):
     array = usm.asarray(it)
     made = usm.empty(array.nbytes, "|u1", queue=array.queue)
@@ -113,9 +130,20 @@ def dunders(names):
     return " ".join(f"__{name}__" for name in names.split())
 
 
+#: Other contexts, by device.
+OTHERS = {}
+
 #: Functions of the package, of any object.
 FUNCTIONS = {
-    "copy": [Write(lambda it, value: usm.copy(it, bytes([value]))), Read(copied)],
+    "copy": [
+        Write(lambda it, value: usm.copy(it, bytes([value]))),
+        Read(copied),
+        Write(lambda it, value: usm.copy(it, bytes([value]), wait=False).wait()),
+        Write(lambda it, value: usm.copy(mirrored(it), beside(it, "|u1", value)[::-1])),
+        Write(lambda it, value: usm.copy(mirrored(it), beside(it, "|u1", value)[::-1], wait=False).wait()),
+        Write(lambda it, value: usm.copy(it, elsewhere(it, "|u1", value))),
+        Write(lambda it, value: usm.copy(mirrored(it), elsewhere(it, "|u1", value)[::-1])),
+    ],
     "asarray": [
         Write(lambda it, value: usm.asarray(it).fill(value)),
         Read(lambda it: usm.asarray(it).tobytes()),
@@ -151,6 +179,10 @@ MEMBERS = {
             Write(lambda it, value: put(it, [value])),
             Write(lambda it, value: put(it, bytes([value]))),
             Write(lambda it, value: put(it, usm.asarray(bytes([value])))),
+            # Converted, where the device has code for it.
+            Write(lambda it, value: put(it, beside(it, "<u2", value))),
+            Write(lambda it, value: put(mirrored(it), beside(it, "<u8", value))),
+            Write(lambda it, value: put(it, elsewhere(it, "<u4", value))),
         ],
         "__getitem__": [Write(lambda it, value: it[...].fill(value)), Read(lambda it: it[...].tobytes())],
         "__iter__": [Write(lambda it, value: [row.fill(value) for row in it]), Read(lambda it: b"".join(row.tobytes() for row in it))],
@@ -187,7 +219,11 @@ MEMBERS = {
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
         **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer queue shape size strides"),
         **attributes("__delitem__ __dlpack_c_exchange_api__"),
-        "astype": [Read(lambda it: it.astype(it.dtype).tobytes())],
+        "astype": [
+            Read(lambda it: it.astype(it.dtype).tobytes()),
+            Write(lambda it, value: it.astype(it.dtype, copy=False).fill(value)),
+            Read(lambda it: it.astype("<u4").astype("|u1").tobytes()),
+        ],
         "__array_ufunc__": [
             Write(lambda it, value: np.multiply(np.ones(it.shape, np.dtype(it.dtype)), value, out=it, casting="unsafe")),
             Read(lambda it: np.positive(it).tobytes()),
