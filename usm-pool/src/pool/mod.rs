@@ -254,25 +254,29 @@ impl<B: Backend + 'static> Shared<B> {
         }
     }
 
-    /// The sums of all threads, and bytes of caches: without operations, and with some.
-    fn sums(&self, space: &SpaceOf<B>) -> (Flow, (u64, u64)) {
+    /// The sums of all threads.
+    fn flow(&self, space: &SpaceOf<B>) -> Flow {
         let flow = Flow::new();
         flow.add(&space.flow);
+        #[cfg(feature = "std")]
+        threads::for_each(self.id, |cache| flow.add(&cache.flow));
+        flow
+    }
+
+    /// Bytes of the space, the store and all caches: without operations, and with some.
+    fn free_bytes(&self, space: &SpaceOf<B>) -> (u64, u64) {
         let mut free = space.free_bytes();
         let mut add = |more: (u64, u64)| free = (free.0 + more.0, free.1 + more.1);
         add(space.store.free_bytes());
         #[cfg(feature = "std")]
-        threads::for_each(self.id, |cache| {
-            flow.add(&cache.flow);
-            add(cache.bins().free_bytes());
-        });
-        (flow, free)
+        threads::for_each(self.id, |cache| add(cache.bins().free_bytes()));
+        free
     }
 
     /// Looks at the peak, and tells the ledger what happened since it was last told.
     fn report(&self) {
         let flow = self.with(|space| {
-            let (flow, _) = self.sums(space);
+            let flow = self.flow(space);
             space.counters.peak_live = space.counters.peak_live.max(flow.live());
             let now = [&flow.allocated, &flow.freed, &flow.allocations, &flow.frees].map(Num64::get);
             let before = core::mem::replace(&mut space.reported, now);
@@ -294,7 +298,7 @@ impl<B: Backend + 'static> Shared<B> {
         Block { pointer, size: bytes as usize, alignment, kind: self.kind }
     }
 
-    fn describe(&self, block: &table::Block<Pending<B>>) -> PointerInfo {
+    fn describe(&self, block: &table::Block) -> PointerInfo {
         let block = self.block_of(block.address.get(), block.bytes.get(), 1);
         segment::describe(&self.context, &block)
     }
@@ -307,7 +311,7 @@ impl<B: Backend + 'static> Lending for Shared<B> {
 
     fn holding(&self) -> Holding {
         self.with(|space| {
-            let (_, (cached, pending)) = self.sums(space);
+            let (cached, pending) = self.free_bytes(space);
             Holding { reserved: space.counters.reserved, cached, pending }
         })
     }
@@ -472,10 +476,8 @@ impl<B: Backend + 'static> Pool<B> {
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
         shared.report();
-        let (counters, flow, (cached, pending)) = shared.with(|space| {
-            let (flow, free) = shared.sums(space);
-            (space.counters, flow, free)
-        });
+        let (counters, flow, (cached, pending)) =
+            shared.with(|space| (space.counters, shared.flow(space), shared.free_bytes(space)));
         PoolStats {
             live: flow.live(),
             reserved: counters.reserved,
@@ -510,8 +512,8 @@ impl<B: Backend + 'static> Pool<B> {
         let shared = self.shared();
         let (mut owners, now) = shared.with(|space| {
             let live = space.all_out().filter(|block| block.is_live());
-            let owner = |block: &table::Block<_>| (block.id.get(), block.bytes.get(), block.tag.get());
-            (live.map(owner).collect::<Vec<_>>(), shared.sums(space).0.allocations.get())
+            let owner = |block: &table::Block| (block.id.get(), block.bytes.get(), block.tag.get());
+            (live.map(owner).collect::<Vec<_>>(), shared.flow(space).allocations.get())
         });
         owners.sort_unstable();
         let tags = shared.tags.lock();
@@ -531,8 +533,8 @@ impl<B: Backend + 'static> Pool<B> {
     fn exhausted(&self, requested: u64) -> Error {
         let shared = self.shared();
         let (live, reserved, pending, largest) = shared.with(|space| {
-            let (flow, (_, pending)) = shared.sums(space);
-            (flow.live(), space.counters.reserved, pending, space.largest_free())
+            let (_, pending) = shared.free_bytes(space);
+            (shared.flow(space).live(), space.counters.reserved, pending, space.largest_free())
         });
         let limit = shared.options.limit.map_or(u64::MAX, |limit| limit as u64);
         ErrorKind::PoolExhausted { requested, limit, live, reserved, pending, largest }.into()
@@ -585,10 +587,10 @@ impl<B: Backend + 'static> Pool<B> {
 
     /// Marks a block that no list has as an owner's.
     #[inline(always)]
-    fn own(&self, slot: u32, block: &table::Block<Pending<B>>, bytes: u64, id: u64) -> Own<B> {
-        let uses = match block.order() {
-            Order::Idle => Inherited::none(),
-            _ => block.take_uses().into(),
+    fn own(&self, slot: u32, block: &table::Block, bytes: u64, id: u64) -> Own<B> {
+        let uses = match block.is_idle() {
+            true => Inherited::none(),
+            false => self.shared().table.take_uses(slot).into(),
         };
         block.tag.set(self.tag);
         block.id.set(id);
@@ -599,13 +601,7 @@ impl<B: Backend + 'static> Pool<B> {
     /// The same, counted by a cache of the calling thread.
     #[cfg(feature = "std")]
     #[inline(always)]
-    fn own_cached(
-        &self,
-        slot: u32,
-        block: &table::Block<Pending<B>>,
-        bytes: u64,
-        cache: &threads::Cache,
-    ) -> Own<B> {
+    fn own_cached(&self, slot: u32, block: &table::Block, bytes: u64, cache: &threads::Cache) -> Own<B> {
         cache.flow.allocate(bytes);
         self.own(slot, block, bytes, cache.next_id(&self.shared().ids))
     }
@@ -697,7 +693,7 @@ impl<B: Backend + 'static> Pool<B> {
             }
             if demand.size > bins::SMALL {
                 // Large blocks may merge to one that fits.
-                let large = cache.enter(|bins| bins.empty(table, true)).unwrap_or_default();
+                let large = cache.enter(|bins| bins.empty(table, true)).unwrap_or(bins::Chain::new());
                 if !large.is_empty() {
                     shared.take_in(|space, gone| space.take_chain(large, gone));
                 }
@@ -710,7 +706,7 @@ impl<B: Backend + 'static> Pool<B> {
             usm_core::substitute::without_values(block.pointer.as_ptr(), block.size);
         }
         let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
-        block.set_uses(given.uses);
+        table.set_uses(given.slot, given.uses);
         #[cfg(feature = "std")]
         if let Some(cache) = cache {
             return Ok(self.own_cached(given.slot, block, bytes, cache));

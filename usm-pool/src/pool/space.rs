@@ -83,7 +83,7 @@ impl Order {
     }
 }
 
-impl<U: Travel> Block<U> {
+impl Block {
     /// Whether free neighbours merge at once. A block that nothing uses becomes part of a larger
     /// one that a queue's work still uses, but no large block waits for the work of a small part,
     /// unless only that queue asks. Work of two queues joins only before the pool grows.
@@ -200,13 +200,13 @@ impl<U: Travel, H> Space<U, H> {
         bytes.max(1).checked_next_multiple_of(UNIT).map(bins::rounded)
     }
 
-    pub(crate) fn block(&self, slot: u32) -> Option<&Block<U>> {
+    pub(crate) fn block(&self, slot: u32) -> Option<&Block> {
         self.table.get(slot)
     }
 
     /// The descriptor of a block that the space knows.
     #[expect(clippy::expect_used, reason = "numbers come from the space's own lists")]
-    fn at(&self, slot: u32) -> &Block<U> {
+    fn at(&self, slot: u32) -> &Block {
         self.table.get(slot).expect("a descriptor of this space")
     }
 
@@ -296,7 +296,7 @@ impl<U: Travel, H> Space<U, H> {
             let fits = orders.filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
             let Some((key, order)) = fits.min() else { break };
             self.detach(order, key);
-            found.push((key.2, self.at(key.2).take_uses()));
+            found.push((key.2, self.table.take_uses(key.2)));
         }
         found
     }
@@ -310,7 +310,7 @@ impl<U: Travel, H> Space<U, H> {
             for (.., slot) in list {
                 let block = self.at(slot);
                 block.set_state(State::Detached);
-                found.push((slot, block.take_uses()));
+                found.push((slot, self.table.take_uses(slot)));
             }
         }
         self.detached += found.len();
@@ -320,7 +320,7 @@ impl<U: Travel, H> Space<U, H> {
     /// Makes a detached block free, with these operations, and merges it with neighbours of the
     /// same order.
     pub(crate) fn attach(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) {
-        self.at(slot).set_uses(uses);
+        self.table.set_uses(slot, uses);
         self.detached -= 1;
         self.enlist(slot, gone);
     }
@@ -330,7 +330,7 @@ impl<U: Travel, H> Space<U, H> {
         self.detached -= 1;
         let block = self.at(slot);
         block.set_state(State::Quarantined);
-        block.set_uses(uses);
+        self.table.set_uses(slot, uses);
         self.counters.leaked += self.at(slot).size.get();
     }
 
@@ -384,14 +384,14 @@ impl<U: Travel, H> Space<U, H> {
     /// Joins a block with the one after it. Neither is in a list.
     fn swallow(&mut self, slot: u32, after: u32, gone: &mut Gone<U>) {
         let next = self.at(after);
-        let (size, following, uses) = (next.size.get(), next.after.get(), next.take_uses());
+        let (size, following, uses) = (next.size.get(), next.after.get(), self.table.take_uses(after));
         next.set_state(State::Vacant);
         let block = self.at(slot);
         block.size.add(size);
         block.after.set(following);
-        let mut ours = block.take_uses();
+        let mut ours = self.table.take_uses(slot);
         keep(gone, ours.join(uses));
-        block.set_uses(ours);
+        self.table.set_uses(slot, ours);
         if following != NONE {
             self.at(following).before.set(slot);
         }
@@ -406,7 +406,7 @@ impl<U: Travel, H> Space<U, H> {
             while slot != NONE {
                 let block = self.at(slot);
                 let after = block.after.get();
-                let is_free = |block: &Block<U>| block.state() == State::Free;
+                let is_free = |block: &Block| block.state() == State::Free;
                 if is_free(block) && self.block(after).is_some_and(is_free) {
                     let (order, next) = (block.order(), self.at(after).order());
                     self.unlist(slot, order);
@@ -443,12 +443,12 @@ impl<U: Travel, H> Space<U, H> {
         let (address, has_front, has_back) = self.cut(slot, size, alignment);
         if has_front {
             let front = self.split_front(slot, address);
-            self.at(front).set_uses(rest());
+            self.table.set_uses(front, rest());
             self.enlist(front, gone);
         }
         if has_back {
             let back = self.split_back(slot, size);
-            self.at(back).set_uses(rest());
+            self.table.set_uses(back, rest());
             self.enlist(back, gone);
         }
         self.at(slot).set_state(State::Out);
@@ -494,7 +494,7 @@ impl<U: Travel, H> Space<U, H> {
 
     /// The operations on a detached block, which they leave.
     pub(crate) fn take_uses(&mut self, slot: u32) -> U {
-        self.at(slot).take_uses()
+        self.table.take_uses(slot)
     }
 
     /// Takes a block back that no owner has any more; its operations are in the descriptor. Returns
@@ -560,7 +560,7 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// The block with an owner that contains this address.
-    pub(crate) fn find(&self, address: u64) -> Option<&Block<U>> {
+    pub(crate) fn find(&self, address: u64) -> Option<&Block> {
         let (_, slot) = self.out.range(..=address).next_back()?;
         let block = self.block(*slot)?;
         // An allocation or a free may be under way on another thread.
@@ -568,7 +568,7 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// All blocks that are out, by address.
-    pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block<U>> {
+    pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block> {
         self.out.values().filter_map(|slot| self.block(*slot))
     }
 
@@ -639,7 +639,7 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// The blocks of a segment, by address.
-    pub(crate) fn blocks_of(&self, segment: Segment) -> impl Iterator<Item = &Block<U>> {
+    pub(crate) fn blocks_of(&self, segment: Segment) -> impl Iterator<Item = &Block> {
         let mut slot = segment.first;
         core::iter::from_fn(move || {
             let block = self.block(slot)?;
@@ -654,9 +654,8 @@ impl<U: Travel, H> Space<U, H> {
         for (index, segment) in self.segments().collect::<Vec<_>>() {
             let (mut slot, mut uses) = (segment.first, U::NONE);
             while slot != NONE {
-                let block = self.at(slot);
-                slot = block.after.get();
-                keep(gone, uses.join(block.take_uses()));
+                keep(gone, uses.join(self.table.take_uses(slot)));
+                slot = self.at(slot).after.get();
             }
             if let Some(handle) = self.handles[index as usize].take() {
                 all.push((handle, uses));
