@@ -19,11 +19,24 @@ const BINS: usize = CLASSES + HASHED;
 const BEYOND: u32 = 3;
 /// Blocks of a list that are looked at.
 const LOOKS: usize = 4;
-/// Most blocks of a cache.
+/// Most blocks of a cache, and of the store.
 const MOST: u32 = 1024;
-/// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has.
+/// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has, and the
+/// store half as much.
 const ROOM: u64 = 256 << 10;
 const PART: u64 = 32;
+
+/// Bytes that a cache of a pool of `reserved` bytes may hold.
+#[inline(always)]
+pub(crate) fn room(reserved: u64) -> u64 {
+    ROOM.max(reserved / PART)
+}
+
+/// The same for the store.
+pub(crate) fn room_of_store(reserved: u64) -> u64 {
+    (ROOM / 4).max(reserved / PART / 2)
+}
+
 /// Blocks, and bytes, that move from the shared store to a thread at once.
 pub(crate) const BATCH: (u32, u64) = (16, 64 << 10);
 
@@ -248,16 +261,14 @@ impl Bins {
         self.blocks.set(self.blocks.get() - 1);
     }
 
-    /// Keeps a block. Returns those that are too many for a pool of `reserved` bytes; never this
-    /// one.
+    /// Keeps a block. Returns those that are too many for this room; never this one.
     #[inline(always)]
-    pub(crate) fn put<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block, reserved: u64) -> Chain {
+    pub(crate) fn put<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block, room: u64) -> Chain {
         let size = block.size.get();
         let bin = bin_of(size);
         let list = &self.bins[bin];
         let head = list.head.get();
         let bytes = self.bytes.get() + size;
-        let room = ROOM.max(reserved / PART);
         let fits = bytes <= room && self.blocks.get() < MOST && (head == NONE || list.size.get() == size);
         if !fits && !self.is_empty() {
             return self.put_instead(table, slot, block, room);

@@ -29,7 +29,8 @@ impl<B: Backend + 'static> Shared<B> {
     fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Option<&mut Pending<B>>) -> Put {
         let Some(block) = self.table.get(slot) else { return Put::Refused };
         let bytes = block.bytes.get();
-        if bytes == 0 || !caches(self) {
+        let room = self.room.get();
+        if cfg!(usm_valgrind) || bytes == 0 || room == 0 {
             return Put::Refused;
         }
         block.bytes.set(0);
@@ -37,7 +38,7 @@ impl<B: Backend + 'static> Shared<B> {
             self.table.set_uses(slot, core::mem::replace(uses, Pending::none()));
         }
         cache.flow.free(bytes);
-        let over = cache.bins().put(&self.table, slot, block, self.reserved.get());
+        let over = cache.bins().put(&self.table, slot, block, room);
         if over.is_empty() { Put::Done } else { Put::Over(over) }
     }
 }

@@ -37,7 +37,7 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{Ordering, fence};
 
 use usm_core::backend::ContextOps;
 use usm_core::segment::{self, Holding, Lending, Segment, Watch};
@@ -92,10 +92,8 @@ struct Shared<B: Backend + 'static> {
     options: PoolOptions,
     /// Bytes above which nothing stays that comes back.
     keep: u64,
-    /// What [`Space`] last said, for the caches.
-    reserved: Num64,
-    /// Whether all handles are gone: blocks that come back pass the caches by.
-    closed: AtomicBool,
+    /// Bytes that a thread may keep; 0 once blocks that come back pass the caches by.
+    room: Num64,
     /// The number of the next allocation.
     ids: Num64,
     table: Table<Pending<B>>,
@@ -113,7 +111,8 @@ impl<B: Backend + 'static> Ground for Shared<B> {
     fn with<R>(&self, call: impl FnOnce(&mut SpaceOf<B>) -> R) -> R {
         let mut space = self.space.lock();
         let result = call(&mut space);
-        self.reserved.set(space.counters.reserved);
+        let keeps = !space.is_closed && space.counters.reserved <= self.keep;
+        self.room.set(if keeps { bins::room(space.counters.reserved) } else { 0 });
         result
     }
 
@@ -196,7 +195,8 @@ struct Handle<B: Backend + 'static>(Arc<Shared<B>>);
 impl<B: Backend + 'static> Drop for Handle<B> {
     fn drop(&mut self) {
         let shared = &self.0;
-        shared.closed.store(true, Ordering::SeqCst);
+        shared.with(|space| space.is_closed = true);
+        fence(Ordering::SeqCst);
         shared.close();
         let count_of_all = Arc::clone(shared);
         let ends_with_last = shared.with(|space| {
@@ -421,8 +421,7 @@ impl<B: Backend + 'static> Pool<B> {
             kind,
             options,
             keep: options.keep.map_or(u64::MAX, |keep| keep as u64),
-            reserved: Num64::new(0),
-            closed: AtomicBool::new(false),
+            room: Num64::new(bins::room(0)),
             ids: Num64::new(1),
             table,
             space,
@@ -635,10 +634,7 @@ impl<B: Backend + 'static> Pool<B> {
                 segment::record_allocation(&shared.context, allocation.block());
                 Err(Box::new(Ok(allocation)))
             }
-            Ok(own) => {
-                shared.report();
-                Ok(own)
-            }
+            Ok(own) => Ok(own),
             Err(error) if is_refusal_of_memory(&error) => {
                 if request.fallback == Fallback::Host && shared.kind != AllocKind::Host {
                     let mut of_host = *request;
@@ -707,12 +703,19 @@ impl<B: Backend + 'static> Pool<B> {
         }
         let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
         table.set_uses(given.slot, given.uses);
+        let count_in_space = || {
+            shared.with(|space| space.flow.allocate(bytes));
+            self.own(given.slot, block, bytes, shared.ids.add_shared(1))
+        };
         #[cfg(feature = "std")]
-        if let Some(cache) = cache {
-            return Ok(self.own_cached(given.slot, block, bytes, cache));
-        }
-        let own = self.own(given.slot, block, bytes, shared.ids.add_shared(1));
-        shared.with(|space| space.flow.allocate(bytes));
+        let own = match cache {
+            Some(cache) => self.own_cached(given.slot, block, bytes, cache),
+            None => count_in_space(),
+        };
+        #[cfg(not(feature = "std"))]
+        let own = count_in_space();
+        // Memory that the caches did not have: a peak may be near.
+        shared.report();
         Ok(own)
     }
 }
@@ -742,7 +745,7 @@ fn is_refusal_of_memory(error: &Error) -> bool {
 #[cfg(feature = "std")]
 #[inline(always)]
 fn caches<B: Backend + 'static>(shared: &Shared<B>) -> bool {
-    !cfg!(usm_valgrind) && !shared.closed.load(Ordering::Relaxed) && shared.reserved.get() <= shared.keep
+    !cfg!(usm_valgrind) && shared.room.get() != 0
 }
 
 impl<B: Backend + 'static> MemorySource<B> for Pool<B> {

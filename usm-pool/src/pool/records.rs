@@ -11,7 +11,7 @@ use super::Reuse;
 pub struct PoolOptions {
     /// Most bytes that the pool holds; `None`: what the context gives.
     pub limit: Option<usize>,
-    /// Size of a new segment; 0: an eighth of what the pool holds, from 2 to 32 MiB. A larger
+    /// Size of a new segment; 0: a 32nd of what the pool holds, from 2 to 32 MiB. A larger
     /// request gets a segment of its own size, and a pool that cannot grow by a segment tries less.
     pub segment: usize,
     /// Most bytes that stay when blocks return, if a segment is idle; `None`: no limit. The pool

@@ -273,7 +273,8 @@ impl Field {
         block.bytes.set(0);
         self.table.set_uses(slot, uses);
         let mut gone = Vec::new();
-        let over = self.cache.put(&self.table, slot, block, self.with(|space| space.counters.reserved));
+        let room = bins::room(self.with(|space| space.counters.reserved));
+        let over = self.cache.put(&self.table, slot, block, room);
         self.with(|space| space.take_over(over, &mut gone));
     }
 }

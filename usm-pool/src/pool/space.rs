@@ -160,6 +160,8 @@ pub(crate) struct Space<U, H> {
     callers: Callers,
     /// Whether a caller is about to add a segment, which may serve others too.
     pub(crate) growing: bool,
+    /// Whether the last handle is gone.
+    pub(crate) is_closed: bool,
     /// Whether no more blocks will be asked for, and the blocks that are out have one count of the
     /// pool together, which the last one that comes back releases.
     pub(crate) ends_with_last: bool,
@@ -191,6 +193,7 @@ impl<U: Travel, H> Space<U, H> {
             detached: 0,
             callers: Callers::None,
             growing: false,
+            is_closed: false,
             ends_with_last: false,
         }
     }
@@ -524,10 +527,11 @@ impl<U: Travel, H> Space<U, H> {
     /// Takes what a cache could not hold: small blocks wait for the next cache that needs them.
     pub(crate) fn take_over(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
         let table = self.table.clone();
+        let room = bins::room_of_store(self.counters.reserved);
         while let Some(slot) = chain.pop(&table) {
             match table.get(slot).filter(|block| block.size.get() <= bins::SMALL) {
                 Some(block) => {
-                    let more = self.store.put(&table, slot, block, self.counters.reserved);
+                    let more = self.store.put(&table, slot, block, room);
                     self.take_chain(more, gone);
                 }
                 None => _ = self.take_back(slot, gone),
