@@ -22,6 +22,7 @@ use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
 use crate::lender::{Inherited, Lender, Lent};
+#[cfg(feature = "alloc")]
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;

@@ -2,6 +2,7 @@
 //! oracle of intervals. The first lines of each trace; all with `USM_EFFORT=1000`.
 
 #![cfg(feature = "std")]
+#![allow(clippy::std_instead_of_alloc, reason = "std is there")]
 
 mod common;
 

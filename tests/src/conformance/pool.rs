@@ -31,8 +31,7 @@ pub fn a_pool_serves_every_kind<B: Backend + 'static>(fixture: &Fixture<'_, B>) 
                 blocks.push(block);
             }
         }
-        let mut ranges: Vec<_> =
-            blocks.iter().map(|block| (block.as_ptr() as usize, block.size())).collect();
+        let mut ranges: Vec<_> = blocks.iter().map(|block| (block.as_ptr() as usize, block.size())).collect();
         ranges.sort_unstable();
         assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
         pool.check();

@@ -10,7 +10,7 @@ use super::Shared;
 #[cfg(feature = "std")]
 use super::bins::Chain;
 #[cfg(feature = "std")]
-use super::{caches, threads};
+use super::{allocate::caches, threads};
 
 /// What became of a block that came back to a cache.
 #[cfg(feature = "std")]
@@ -53,13 +53,13 @@ struct GiveBack<B: Backend + 'static> {
 impl<B: Backend + 'static> Drop for GiveBack<B> {
     fn drop(&mut self) {
         let (shared, slot) = (&self.shared, self.slot);
-        let mut uses = core::mem::replace(&mut self.uses, Pending::none());
         #[cfg(feature = "std")]
-        match shared.put(slot, &mut uses) {
+        match shared.put(slot, &mut self.uses) {
             Put::Done => return,
             Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
             Put::Refused => {}
         }
+        let uses = core::mem::replace(&mut self.uses, Pending::none());
         shared.take_in(|space, gone| {
             let block = space.block(slot).filter(|block| block.is_live());
             let Some(block) = block else {
