@@ -272,6 +272,11 @@ impl<B: Backend> Context<B> {
         if let Some(info) = self.shared().find(address) {
             return Ok(info);
         }
+        // The runtime knows the segments of pools, whose free bytes are nobody's.
+        #[cfg(feature = "alloc")]
+        if self.shared().is_of_pool(address) {
+            return Ok(PointerInfo::UNKNOWN);
+        }
         self.query_runtime(address)
     }
 

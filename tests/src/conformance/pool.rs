@@ -23,10 +23,12 @@ pub fn a_pool_serves_every_kind<B: Backend + 'static>(fixture: &Fixture<'_, B>) 
             let query = |address| fixture.context.query(address as *const u8).expect("an answer");
             let inside = query(address + size - 1);
             assert_eq!((inside.kind, inside.base, inside.size), (kind, address, size));
-            assert_eq!(query(address + size).kind, AllocKind::Unknown, "one past the end");
+            // Of nobody, or of the next block.
+            let beyond = query(address + size);
+            assert!(beyond.kind == AllocKind::Unknown || beyond.base == address + size, "{beyond:?}");
             if index % 3 == 2 {
                 drop(block);
-                assert_eq!(query(address).kind, AllocKind::Unknown, "a freed block");
+                assert_eq!(query(address).kind, AllocKind::Unknown, "a freed block of a segment");
             } else {
                 blocks.push(block);
             }
@@ -81,7 +83,7 @@ pub fn blocks_outlive_their_pool<B: Backend + 'static>(fixture: &Fixture<'_, B>)
     let other = pool.allocate(&Request::new(AllocKind::Device, 100)).expect("a block");
     drop(pool);
     let _ = queue.fill(&mut array, 7).expect("a fill");
-    std::thread::scope(|scope| scope.spawn(move || drop(other)));
+    std::thread::spawn(move || drop(other)).join().expect("no panic");
     assert_eq!(array.to_vec(&queue).expect("the content"), [7; 100]);
 }
 

@@ -8,6 +8,7 @@ use usm_core::{Backend, Block, PointerInfo};
 
 use super::bins::Flow;
 use super::choice::Ground;
+use super::space::Segment as Place;
 use super::table::Num64;
 #[cfg(feature = "std")]
 use super::threads;
@@ -78,6 +79,13 @@ impl<B: Backend + 'static> Lending for Shared<B> {
 
     fn find(&self, address: usize) -> Option<PointerInfo> {
         self.with(|space| space.find(address as u64).map(|block| self.describe(block)))
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        let address = address as u64;
+        let contains =
+            |segment: &Place| address.checked_sub(segment.address).is_some_and(|at| at < segment.bytes);
+        self.with(|space| space.segments().any(|(_, segment)| contains(&segment)))
     }
 
     fn list(&self, all: &mut Vec<PointerInfo>) {
