@@ -351,6 +351,14 @@ impl<B: Backend> Context<B> {
         self.shared().history().records()
     }
 
+    /// Records that [`history`](Self::history) lost, because later ones took their place, since
+    /// [`keep_history`](Self::keep_history).
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn history_lost(&self) -> u64 {
+        self.shared().history().lost()
+    }
+
     /// Whether this context's device can reach the memory of `peer`'s, once
     /// [enabled](Self::enable_peer_access). A device of another library is out of reach.
     ///

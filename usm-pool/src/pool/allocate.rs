@@ -81,6 +81,7 @@ impl<B: Backend + 'static> Pool<B> {
             true => Inherited::none(),
             false => self.shared().table.take_uses(slot).into(),
         };
+        self.shared().count_allocated(bytes);
         block.tag.set(self.tag);
         block.id.set(id);
         block.bytes.set(bytes);

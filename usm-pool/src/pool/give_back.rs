@@ -34,6 +34,7 @@ impl<B: Backend + 'static> Shared<B> {
             return Put::Refused;
         }
         block.bytes.set(0);
+        self.count_freed(bytes);
         if let Some(uses) = uses {
             self.table.set_uses(slot, core::mem::replace(uses, Pending::none()));
         }
@@ -67,6 +68,7 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
                 return gone.push(uses);
             };
             space.flow.free(block.bytes.get());
+            self.shared.count_freed(block.bytes.get());
             block.bytes.set(0);
             self.shared.table.set_uses(slot, uses);
             space.take_back(slot, gone);

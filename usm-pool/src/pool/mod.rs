@@ -91,14 +91,17 @@ struct Shared<B: Backend + 'static> {
     room: Num64,
     /// The number of the next allocation.
     ids: Num64,
+    /// With [`PoolOptions::exact_peak`]: live bytes, and the most of them.
+    exact: (Num64, Num64),
     table: Table<Pending<B>>,
     space: Arc<Mutex<SpaceOf<B>>>,
     tags: Mutex<Vec<String>>,
     callback: Mutex<Option<Callback>>,
 }
 
-/// A pool of one kind of memory of a context: a [`MemorySource`](usm_core::MemorySource) for every array and allocation. A
-/// clone is another handle. Blocks may outlive all handles, and any thread may drop them.
+/// A pool of one kind of memory of a context: a [`MemorySource`](usm_core::MemorySource) for every
+/// array and allocation. A clone is another handle. Blocks may outlive all handles, and any thread
+/// may drop them.
 ///
 /// ```
 /// use usm_core::backend::host::HostHeap;
@@ -186,6 +189,7 @@ impl<B: Backend + 'static> Pool<B> {
             keep: options.keep.map_or(u64::MAX, |keep| keep as u64),
             room: Num64::new(bins::room(0)),
             ids: Num64::new(1),
+            exact: (Num64::new(0), Num64::new(0)),
             table,
             space,
             tags: Mutex::new(alloc::vec![String::new()]),
@@ -245,7 +249,7 @@ impl<B: Backend + 'static> Pool<B> {
             reserved: counters.reserved,
             cached,
             pending,
-            peak_live: counters.peak_live,
+            peak_live: counters.peak_live.max(shared.exact.1.get()),
             peak_reserved: counters.peak_reserved,
             leaked: counters.leaked,
             blocks: flow.allocations.get().saturating_sub(flow.frees.get()),

@@ -19,6 +19,10 @@ pub struct PoolOptions {
     pub keep: Option<usize>,
     /// Whether blocks may be given out while work of other queues uses them.
     pub reuse: Reuse,
+    /// Whether [`PoolStats::peak_live`] counts every moment. Otherwise it is as of the moments at
+    /// which a thread's own blocks did not serve it, or somebody asked; all threads then write no
+    /// common number.
+    pub exact_peak: bool,
 }
 
 /// What a pool holds now, and held at most. In bytes, blocks and waits as counts.

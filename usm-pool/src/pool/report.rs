@@ -15,6 +15,23 @@ use super::threads;
 use super::{Shared, SpaceOf, choice, table};
 
 impl<B: Backend + 'static> Shared<B> {
+    /// Counts an allocation whose bytes are about to be an owner's.
+    #[inline(always)]
+    pub(super) fn count_allocated(&self, bytes: u64) {
+        if self.options.exact_peak {
+            let live = self.exact.0.add_shared(bytes).wrapping_add(bytes);
+            self.exact.1.raise_shared(live);
+        }
+    }
+
+    /// Counts a free whose bytes are nobody's yet.
+    #[inline(always)]
+    pub(super) fn count_freed(&self, bytes: u64) {
+        if self.options.exact_peak {
+            self.exact.0.add_shared(bytes.wrapping_neg());
+        }
+    }
+
     /// The sums of all threads.
     pub(super) fn flow(&self, space: &SpaceOf<B>) -> Flow {
         let flow = Flow::new();

@@ -57,9 +57,14 @@ impl Num64 {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Adds for several threads. Returns what was there.
+    /// Adds for several threads; the sum may wrap. Returns what was there.
     pub(crate) fn add_shared(&self, more: u64) -> u64 {
         self.0.fetch_add(more, Ordering::Relaxed)
+    }
+
+    /// Raises the number for several threads.
+    pub(crate) fn raise_shared(&self, to: u64) {
+        self.0.fetch_max(to, Ordering::Relaxed);
     }
 }
 
@@ -83,8 +88,13 @@ impl Num64 {
 
     pub(crate) fn add_shared(&self, more: u64) -> u64 {
         let mut value = self.0.lock();
-        *value += more;
-        *value - more
+        let sum = value.wrapping_add(more);
+        core::mem::replace(&mut *value, sum)
+    }
+
+    pub(crate) fn raise_shared(&self, to: u64) {
+        let mut value = self.0.lock();
+        *value = to.max(*value);
     }
 }
 

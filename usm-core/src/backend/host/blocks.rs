@@ -25,7 +25,8 @@ enum State {
     Live,
 }
 
-/// The record of one block. A [`FixedPool`](super::FixedPool) needs two for each block that is live at once.
+/// The record of one block. A [`FixedPool`](super::FixedPool) needs two for each block that is live
+/// at once.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedNode {
     start: usize,

@@ -11,8 +11,8 @@ use crate::AllocKind;
 use crate::error::{ErrorKind, Result};
 
 /// Blocks of a fixed region, for programs without a heap. The records lie in memory of the
-/// caller's: two for each block that is to live at once. It neither reads nor writes the region, and
-/// needs no atomics: a caller with threads locks it.
+/// caller's: two for each block that is to live at once. It neither reads nor writes the region,
+/// and needs no atomics: a caller with threads locks it.
 ///
 /// ```
 /// use core::alloc::Layout;
