@@ -23,12 +23,21 @@ fn every_buffer_round_trips() {
         skip::limit("recorded exports", "they come from a little-endian machine");
         return;
     }
+    // C's `long`: 8 bytes where NumPy wrote the formats, 4 on Windows.
+    let has_long = size_of::<core::ffi::c_long>() == 8;
+    if !has_long {
+        skip::part("recorded exports", "formats with C's long, which has 4 bytes here");
+    }
     let policy = Policy { objects: Objects::Describe, ..Policy::default() };
     let (mut decoded, mut open, mut verbatim, mut refused, mut compared) = (0, 0, 0, 0, 0);
     let records = common::records();
     for record in records.iter().filter(|r| r["protocol"] == "pep3118") {
         let value = &record["value"];
         let Some(format) = value["format"].as_str() else { continue };
+        // Names are between colons.
+        if !has_long && format.split(':').step_by(2).any(|codes| codes.contains(['l', 'L'])) {
+            continue;
+        }
         let id = record["id"].as_str().unwrap();
         let (shape, strides) = (integers(&value["shape"]), integers(&value["strides"]));
         let raw = RawBuffer {
@@ -107,7 +116,7 @@ fn every_buffer_round_trips() {
         };
         assert_eq!(fields(&again), fields(&buffer), "{id}: {format} -> {written}");
     }
-    if common::shared().is_some() {
+    if common::shared().is_some() && has_long {
         assert_eq!((decoded, open, verbatim, refused, compared), BUFFERS);
     }
 }

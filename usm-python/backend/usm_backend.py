@@ -4,6 +4,7 @@ So `pip install .` and a build of the source distribution ship the same files as
 wheel`, which links both for older C libraries and does not come here.
 """
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -43,8 +44,13 @@ def ship_library():
         arguments.append(f"-Clink-arg=-Wl,-soname,{name}")
     target = crate.parent / "target" / "c-library"
     manifest = crate.parent / "Cargo.toml"
-    subprocess.run(["cargo", "rustc", "--manifest-path", manifest, "-p", "usm-nrt", "--target-dir", target, *arguments], check=True)
-    for file, folder in ((target / "library" / name, "lib"), (crate / "include" / "usm_nrt.h", "include")):
+    build = ["cargo", "rustc", "--manifest-path", manifest, "-p", "usm-nrt", "--target-dir", target]
+    build += ["--message-format", "json-render-diagnostics", *arguments]
+    said = subprocess.run(build, check=True, stdout=subprocess.PIPE, text=True).stdout
+    # Cargo knows the folder, which a target set for cargo changes.
+    files = (file for line in said.splitlines() for file in json.loads(line).get("filenames", ()))
+    library = next(file for file in files if pathlib.Path(file).name == name)
+    for file, folder in ((library, "lib"), (crate / "include" / "usm_nrt.h", "include")):
         place = project / "python" / "usm" / folder
         place.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, place)

@@ -6,11 +6,12 @@
 use crate::command::cargo;
 use crate::report::Report;
 use crate::{
-    Failure, environment, features, images, loom, msrv, packages, planner, platforms, public_api, release,
-    test, wheel,
+    Failure, environment, features, folder, images, loom, msrv, packages, planner, platforms, public_api,
+    release, test, wheel,
 };
 
 pub(crate) fn run() -> Result<(), Failure> {
+    folder::claim(&environment::setup_dir())?;
     environment::set_effort(10);
     let mut report = Report::new();
     test::all(&mut report, wheel::install);

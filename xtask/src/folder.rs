@@ -2,9 +2,10 @@
 //! again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const STAMP: &str = "usm-stamp.txt";
 
@@ -25,6 +26,30 @@ pub(crate) fn stamp(folder: &Path, list: &str) -> Result<(), String> {
     // A copy of the folder made of links keeps its own list.
     let _ = fs::remove_file(&path);
     fs::write(&path, list).map_err(|error| at(&path, &error))
+}
+
+/// Keeps the set-up folder for this process until it ends, however it ends. Two runs would install
+/// into it at the same time.
+pub(crate) fn claim(folder: &Path) -> Result<(), String> {
+    static CLAIMED: Mutex<Option<File>> = Mutex::new(None);
+    let mut claimed = CLAIMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if claimed.is_none() {
+        *claimed = Some(lock(folder)?);
+    }
+    Ok(())
+}
+
+fn lock(folder: &Path) -> Result<File, String> {
+    let path = folder.join("lock");
+    fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+    let file = File::create(&path).map_err(|error| at(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("{} is in use by another run of cargo xtask: wait until it ends", folder.display()))
+        }
+        Err(TryLockError::Error(error)) => Err(at(&path, &error)),
+    }
 }
 
 /// Removes a folder if it exists.
@@ -120,8 +145,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_is_one_runs_at_a_time() {
+        let folder = scratch("lock");
+        let first = lock(&folder).expect("free");
+        assert!(lock(&folder).is_err_and(|error| error.contains("in use by another run")));
+        drop(first);
+        lock(&folder).expect("free again");
+        remove(&folder).expect("removed");
+    }
+
+    #[test]
     fn copies_share_their_place_and_others_do_not() {
-        let folder = scratch();
+        let folder = scratch("share-copies");
         let large = vec![7u8; LARGE as usize + 5];
         let mut other = large.clone();
         other[LARGE as usize] = 8;
@@ -140,8 +175,8 @@ mod tests {
         remove(&folder).expect("removed");
     }
 
-    fn scratch() -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("usm-share-copies-{}", std::process::id()));
+    fn scratch(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("usm-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         folder
     }

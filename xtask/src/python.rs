@@ -11,6 +11,7 @@ use crate::{environment, folder, system};
 /// Makes the virtual environment, unless one with the same pinned list, interpreter and path
 /// exists.
 pub(crate) fn virtual_environment() -> Result<(), String> {
+    folder::claim(&environment::setup_dir())?;
     let venv = environment::venv();
     let list = environment::root().join("xtask/requirements.txt");
     let stamp = format!("{}\n{}\n{}", venv.display(), interpreter()?, folder::read(&list)?);

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
 use crate::{
-    Failure, cuda, documentation, environment, examples, features, idle, images, lints, mutants, nrt,
+    Failure, cuda, documentation, environment, examples, features, folder, idle, images, lints, mutants, nrt,
     packages, planner, programs, prose, setup, site, spirv, wheel,
 };
 
@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         _ => return Err(Failure::Usage(format!("test does not take `{}`", arguments.join(" ")))),
     }
+    folder::claim(&environment::setup_dir())?;
     let mut report = Report::new();
     all(&mut report, wheel::install_for_tests);
     report.finish()

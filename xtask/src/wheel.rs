@@ -147,6 +147,7 @@ pub(crate) fn install() -> Result<PathBuf, String> {
 }
 
 fn install_file(wheel: &Path) -> Result<(), String> {
+    folder::claim(&environment::setup_dir())?;
     succeed(
         command(environment::venv_python())
             .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])

@@ -73,14 +73,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
             continue;
         }
         let mut built = None;
-        let stands = report.check(&name, || {
-            let file = wheel::build_for(&part.platform, &folder_of(part))?;
-            wheel::check(&file, &part.platform)?;
-            built = Some(file);
+        report.check(&name, || {
+            built = Some(wheel::build_for(&part.platform, &folder_of(part))?);
             Ok(())
         });
-        if let Some(file) = built.filter(|_| stands) {
+        if let Some(file) = built {
             println!("wheel    {}", file.display());
+            report.check(&format!("{name}, size and platform"), || wheel::check(&file, &part.platform));
             start(&mut report, part, &file);
         }
     }

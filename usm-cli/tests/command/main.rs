@@ -6,6 +6,8 @@ mod demo;
 mod devices;
 mod hostile;
 mod interface;
+#[cfg(unix)]
+mod interrupt;
 mod kernel;
 mod onnx;
 mod onnx_control;

@@ -162,7 +162,9 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     /// From `dlfcn.h`; the value differs only on MIPS.
     const RTLD_NOLOAD: i32 = 4;
 
-    let _loading = Loading::begin().ok()?;
+    // Refused in the child of a process with an open runtime, whose threads may have been in the
+    // loader.
+    let _opening = Opening::begin().ok()?;
     let is_there = |name: &&&str| {
         // SAFETY: nothing is loaded, so no initialiser runs. If another thread closes the library
         // meanwhile, its name is not found, and it is loaded like any other.

@@ -230,6 +230,7 @@ mod imp {
         call()
     }
 
+    /// Runs `call`: without forks there is nothing to delay.
     pub fn delay<R>(call: impl FnOnce() -> R) -> R {
         call()
     }
@@ -239,6 +240,7 @@ mod imp {
 
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
 pub(crate) use imp::LockAcrossFork;
+
 /// Starts watching forks. Call this before other code registers fork handlers that take our locks.
 pub fn watch_forks() {
     imp::watch();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PySequence, PyTuple};
 use usm_core::AllocKind;
@@ -21,6 +20,7 @@ use crate::device::runtime::{self, Stream};
 use crate::exchange::array_method;
 use crate::exchange::dlpack;
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
 use crate::storage::reserve;
@@ -309,8 +309,8 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>], inside: bool) -> PyResult<Dtype
 /// NumPy's promotion of its types.
 fn promoted(py: Python<'_>, types: &[Dtype]) -> PyResult<Dtype> {
     let types = types.iter().map(|dtype| PyDtype::from(*dtype).dtype(py)).collect::<PyResult<Vec<_>>>()?;
-    let numpy = py.import(intern!(py, "numpy"))?;
-    let promoted = numpy.call_method1(intern!(py, "result_type"), PyTuple::new(py, types)?)?;
+    let numpy = py.import(name!(py, "numpy"))?;
+    let promoted = numpy.call_method1(name!(py, "result_type"), PyTuple::new(py, types)?)?;
     Ok(PyDtype::of(&promoted)?.dtype)
 }
 
@@ -401,7 +401,7 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
         side.view.dtype = bytes.ok_or_else(|| Class::Request.error("elements without bytes"))?;
     }
     let array = py
-        .import(intern!(py, "numpy"))?
-        .call_method1(intern!(py, "asarray"), (Bound::new(py, Array::new(side))?,))?;
-    if is_extended { array.call_method1(intern!(py, "view"), (element.dtype(py)?,)) } else { Ok(array) }
+        .import(name!(py, "numpy"))?
+        .call_method1(name!(py, "asarray"), (Bound::new(py, Array::new(side))?,))?;
+    if is_extended { array.call_method1(name!(py, "view"), (element.dtype(py)?,)) } else { Ok(array) }
 }

@@ -2,7 +2,6 @@
 //! device converts numbers in its memory, NumPy on the host everything else.
 
 use pyo3::exceptions::{PyImportError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_interface::Kind;
@@ -11,6 +10,7 @@ use crate::array::Array;
 use crate::array::construct;
 use crate::array::dtype::{PyDtype, numpy};
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::Class;
 
@@ -23,8 +23,8 @@ fn converted<'py>(source: &Bound<'py, PyAny>, dtype: &PyDtype, casting: &str) ->
     };
     let values = construct::to_numpy(source).map_err(no_numpy)?;
     let options = PyDict::new(py);
-    options.set_item(intern!(py, "casting"), casting)?;
-    values.call_method(intern!(py, "astype"), (dtype.dtype(py)?,), Some(&options))
+    options.set_item(name!(py, "casting"), casting)?;
+    values.call_method(name!(py, "astype"), (dtype.dtype(py)?,), Some(&options))
 }
 
 /// Raises and warns as NumPy does for a conversion, whatever the values are. Without NumPy only
@@ -41,10 +41,10 @@ fn announce(py: Python<'_>, here: &PyDtype, wanted: &PyDtype, casting: &str) -> 
                 .error("NumPy knows which conversions its rules allow, and it is not installed")),
         };
     };
-    let none = numpy.call_method1(intern!(py, "empty"), (0, here.dtype(py)?))?;
+    let none = numpy.call_method1(name!(py, "empty"), (0, here.dtype(py)?))?;
     let options = PyDict::new(py);
-    options.set_item(intern!(py, "casting"), casting)?;
-    none.call_method(intern!(py, "astype"), (wanted.dtype(py)?,), Some(&options)).map(drop)
+    options.set_item(name!(py, "casting"), casting)?;
+    none.call_method(name!(py, "astype"), (wanted.dtype(py)?,), Some(&options)).map(drop)
 }
 
 /// Copies `source`, the memory of `value`, to `target`, and converts elements where NumPy's rule

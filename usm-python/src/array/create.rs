@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use usm_core::AllocKind;
@@ -15,6 +14,7 @@ use crate::array::scalar;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
@@ -177,7 +177,7 @@ fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
         Ok(dtype) => return Ok(dtype.into()),
         Err(refused) => refused,
     };
-    match value.getattr_opt(intern!(value.py(), "dtype"))? {
+    match value.getattr_opt(name!(value.py(), "dtype"))? {
         Some(dtype) => PyDtype::of(&dtype),
         None => {
             let wrong = || argument::type_error("fill_value", value, "a bool, int, float or complex");

@@ -6,9 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyImportError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
@@ -18,7 +16,7 @@ use crate::array::view::View;
 use crate::exchange::dictionary::{MAX_FIELDS, table};
 use crate::exchange::export;
 use crate::process::attribute;
-use crate::process::fork;
+use crate::process::once::{Once, name};
 use crate::process::pickled;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
@@ -143,7 +141,7 @@ impl PyDtype {
         }
         let numpy = match value.is_instance_of::<PyList>() {
             // Only NumPy reads a list of members.
-            true => match py.import(intern!(py, "numpy")) {
+            true => match py.import(name!(py, "numpy")) {
                 Ok(numpy) => Some(numpy.into_any()),
                 Err(error) if error.is_instance_of::<PyImportError>(py) => {
                     let reason = "dtype: only NumPy reads a list of members, and it is not installed";
@@ -161,7 +159,7 @@ impl PyDtype {
                     let ours = || argument::type_error("dtype", value, FITS);
                     argument::conversion_error(py, error, ours)
                 };
-                let made = numpy.getattr(intern!(py, "dtype"))?.call1((value,)).map_err(misfit)?;
+                let made = numpy.getattr(name!(py, "dtype"))?.call1((value,)).map_err(misfit)?;
                 Self::of_numpy(&made)
             }
             None => Err(argument::type_error("dtype", value, FITS)),
@@ -194,12 +192,12 @@ impl PyDtype {
     /// From an object of `numpy.dtype`.
     fn of_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = dtype.py();
-        let text: String = dtype.getattr(intern!(py, "str"))?.extract()?;
+        let text: String = dtype.getattr(name!(py, "str"))?.extract()?;
         if let Some(extended) = extended(dtype)? {
             return Ok(Dtype::extended(extended).into());
         }
         let element = Self::of_text(&text)?;
-        if dtype.getattr(intern!(py, "names"))?.is_none() {
+        if dtype.getattr(name!(py, "names"))?.is_none() {
             return Ok(element);
         }
         if members_of(dtype, &mut HashMap::new())? > MAX_FIELDS {
@@ -209,7 +207,7 @@ impl PyDtype {
             let reason = format!("dtype: members that `descr` cannot list: {}", error.value(py));
             argument::conversion_error(py, error, || Class::Request.error(reason))
         };
-        let members = dtype.getattr(intern!(py, "descr")).map_err(no_descr)?.repr()?;
+        let members = dtype.getattr(name!(py, "descr")).map_err(no_descr)?.repr()?;
         Self::structure(&text, members.to_str()?)
     }
 
@@ -235,29 +233,29 @@ impl PyDtype {
 
 /// NumPy's classes of numbers and its objects for their types, which are compared in kernels and
 /// loops: a comparison of addresses instead of three attributes.
-static NUMBERS: PyOnceLock<Vec<(Py<PyAny>, Dtype)>> = PyOnceLock::new();
+static NUMBERS: Once<Vec<(Py<PyAny>, Dtype)>> = Once::new();
 
 fn numpy_number(value: &Bound<'_, PyAny>) -> Option<Dtype> {
-    let known = NUMBERS.get(value.py())?;
+    let known = NUMBERS.get()?;
     known.iter().find(|(object, _)| object.is(value)).map(|(_, dtype)| *dtype)
 }
 
 /// Remembers NumPy's classes of numbers.
 fn remember_numbers(numpy: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = numpy.py();
-    fork::get_or_set(py, &NUMBERS, || {
+    let make = || {
         let mut known = Vec::new();
         for (name, kind, size) in NAMES {
             let Some(dtype) = Dtype::number(kind, size) else { continue };
             // NumPy 1 has no class `bool`.
             let name = if name == "bool" { "bool_" } else { name };
             let class = numpy.getattr(name)?;
-            known.push((numpy.getattr(intern!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
+            known.push((numpy.getattr(name!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
             known.push((class.unbind(), dtype));
         }
         Ok(known)
-    })
-    .map(drop)
+    };
+    NUMBERS.get_or_try_make(py, make).map(drop)
 }
 
 /// Members of a `numpy.dtype` and of their structures, which NumPy would list one by one. A type
@@ -268,11 +266,11 @@ fn members_of(dtype: &Bound<'_, PyAny>, known: &mut HashMap<usize, usize>) -> Py
     if let Some(count) = known.get(&place) {
         return Ok(*count);
     }
-    let element = dtype.getattr(intern!(py, "base"))?;
-    let fields = element.getattr(intern!(py, "fields"))?;
+    let element = dtype.getattr(name!(py, "base"))?;
+    let fields = element.getattr(name!(py, "fields"))?;
     let mut count = 0_usize;
     if !fields.is_none() {
-        for field in fields.call_method0(intern!(py, "values"))?.try_iter()? {
+        for field in fields.call_method0(name!(py, "values"))?.try_iter()? {
             count = count.saturating_add(1).saturating_add(members_of(&field?.get_item(0)?, known)?);
         }
     }
@@ -288,10 +286,10 @@ fn whole_bytes(name: &str) -> Option<Extended> {
 /// The ml_dtypes type of a `numpy.dtype` object; its type string is ambiguous.
 pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     let py = dtype.py();
-    if !dtype.getattr(intern!(py, "isbuiltin"))?.eq(REGISTERED)? {
+    if !dtype.getattr(name!(py, "isbuiltin"))?.eq(REGISTERED)? {
         return Ok(None);
     }
-    let name = dtype.getattr(intern!(py, "name"))?;
+    let name = dtype.getattr(name!(py, "name"))?;
     Ok(name.cast::<PyString>().ok().and_then(|name| whole_bytes(name.to_str().ok()?)))
 }
 
@@ -299,7 +297,7 @@ pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
 #[cold]
 pub(crate) fn hint(object: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     let py = object.py();
-    let Some(dtype) = attribute::get(object, intern!(py, "dtype"))? else { return Ok(None) };
+    let Some(dtype) = attribute::get(object, name!(py, "dtype"))? else { return Ok(None) };
     if let Ok(ours) = dtype.cast::<PyDtype>() {
         return Ok(match ours.get().dtype.kind() {
             Kind::Extended(extended) => Some(extended),
@@ -307,7 +305,7 @@ pub(crate) fn hint(object: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
         });
     }
     let Some(numpy) = numpy(py)? else { return Ok(None) };
-    match dtype.is_instance(&numpy.getattr(intern!(py, "dtype"))?)? {
+    match dtype.is_instance(&numpy.getattr(name!(py, "dtype"))?)? {
         true => extended(&dtype),
         false => Ok(None),
     }
@@ -327,8 +325,8 @@ pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// NumPy, if it is imported: a program with a NumPy type has imported it.
 pub(crate) fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let found = modules.cast::<PyDict>()?.get_item(intern!(py, "numpy"))?;
+    let modules = py.import(name!(py, "sys"))?.getattr(name!(py, "modules"))?;
+    let found = modules.cast::<PyDict>()?.get_item(name!(py, "numpy"))?;
     Ok(found.filter(|module| !module.is_none()))
 }
 
@@ -339,7 +337,7 @@ fn is_numpy_object(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(class) => class.clone(),
         Err(_) => value.get_type(),
     };
-    let module = class.getattr(intern!(value.py(), "__module__"))?;
+    let module = class.getattr(name!(value.py(), "__module__"))?;
     let module = module.cast::<PyString>().map(|module| module.to_string()).unwrap_or_default();
     let module = module.split('.').next().unwrap_or_default();
     Ok(module == "ml_dtypes" || (module == "numpy" && (value.is_instance_of::<PyType>() || has_str(value)?)))
@@ -347,7 +345,7 @@ fn is_numpy_object(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether a NumPy object is a type instead of a value.
 fn has_str(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(value.getattr_opt(intern!(value.py(), "str"))?.is_some_and(|text| text.is_instance_of::<PyString>()))
+    Ok(value.getattr_opt(name!(value.py(), "str"))?.is_some_and(|text| text.is_instance_of::<PyString>()))
 }
 
 /// A function and its arguments.
@@ -411,19 +409,19 @@ impl PyDtype {
     /// NumPy's letter of the type. Imports NumPy.
     #[getter]
     fn char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.dtype(py)?.getattr(intern!(py, "char"))
+        self.dtype(py)?.getattr(name!(py, "char"))
     }
 
     /// NumPy's number of the type. Imports NumPy.
     #[getter]
     fn num<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.dtype(py)?.getattr(intern!(py, "num"))
+        self.dtype(py)?.getattr(name!(py, "num"))
     }
 
     /// NumPy's class of the elements. Imports NumPy.
     #[getter(r#type)]
     fn class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.dtype(py)?.getattr(intern!(py, "type"))
+        self.dtype(py)?.getattr(name!(py, "type"))
     }
 
     /// The type itself: an element is no array of others.
@@ -447,14 +445,14 @@ impl PyDtype {
     /// Names of a structure's members, `None` for other types. Imports NumPy for a structure.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(intern!(py, "names"))).transpose()
+        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(name!(py, "names"))).transpose()
     }
 
     /// Members of a structure by name, as NumPy lists them; `None` for other types. Imports NumPy
     /// for a structure.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(intern!(py, "fields"))).transpose()
+        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(name!(py, "fields"))).transpose()
     }
 
     /// `False`: USM memory cannot hold Python objects.

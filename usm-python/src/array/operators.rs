@@ -2,12 +2,12 @@
 //! access computes by NumPy, which makes the result. Device memory does not compute.
 
 use pyo3::exceptions::{PyImportError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
 use crate::array::Array;
 use crate::array::construct;
+use crate::process::once::name;
 use crate::text::error::Class;
 
 /// An operator's sign, and its function in Python's module `operator`.
@@ -57,7 +57,7 @@ fn operand<'py>(value: &Bound<'py, PyAny>, sign: &str) -> Answer<'py> {
 /// attribute of `None`.
 fn is_asked_next(other: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = other.py();
-    let asks = other.get_type().getattr_opt(intern!(py, "__array_ufunc__"))?.is_some();
+    let asks = other.get_type().getattr_opt(name!(py, "__array_ufunc__"))?.is_some();
     Ok(asks && !other.is_instance_of::<Array>())
 }
 

@@ -6,12 +6,12 @@ use half::{bf16, f16};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt};
 use usm_interface::{Dtype, Extended, Kind};
 
 use crate::array::dtype::{self, PyDtype};
+use crate::process::once::name;
 use crate::text::error::Class;
 
 /// Size in bytes of the largest Python scalar: a complex number of two doubles.
@@ -236,10 +236,10 @@ fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
 /// The type of a scalar of NumPy's that is a number.
 pub(crate) fn number_of_numpy(value: &Bound<'_, PyAny>) -> PyResult<Option<Dtype>> {
     let Some(numpy) = dtype::numpy(value.py())? else { return Ok(None) };
-    if !value.is_instance(&numpy.getattr(intern!(value.py(), "generic"))?)? {
+    if !value.is_instance(&numpy.getattr(name!(value.py(), "generic"))?)? {
         return Ok(None);
     }
-    let dtype = PyDtype::of(&value.getattr(intern!(value.py(), "dtype"))?)?.dtype;
+    let dtype = PyDtype::of(&value.getattr(name!(value.py(), "dtype"))?)?.dtype;
     let numbers = [Kind::Bool, Kind::Int, Kind::Uint, Kind::Float, Kind::Complex];
     let is_number = numbers.contains(&dtype.kind()) || matches!(dtype.kind(), Kind::Extended(_));
     Ok(is_number.then_some(dtype))

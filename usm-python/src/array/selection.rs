@@ -1,6 +1,5 @@
 //! Reading by masks and lists of integers, which NumPy selects.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -9,6 +8,7 @@ use crate::array::construct;
 use crate::array::operators::host_view;
 use crate::exchange::import;
 use crate::process::attribute;
+use crate::process::once::name;
 use crate::storage::transfer::{self, Side};
 
 /// Whether a key names elements by values: a list, a mask or an array of indices, alone or beside
@@ -29,7 +29,7 @@ pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(array.get().holding().view.ndim() > 0);
     }
     // An index of NumPy's is an element; its arrays have dimensions.
-    match attribute::get(key, intern!(key.py(), "ndim"))? {
+    match attribute::get(key, name!(key.py(), "ndim"))? {
         Some(ndim) => Ok(ndim.extract::<usize>().is_ok_and(|ndim| ndim > 0)),
         None => Ok(false),
     }
@@ -60,7 +60,7 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
         }
         Err(_) => of_host(key.clone())?,
     };
-    let selection = py.import(intern!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
+    let selection = py.import(name!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
     let side = import::require_side(&selection)?;
     let holding = array.get().holding();
     transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)

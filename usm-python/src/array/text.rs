@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use usm_plan::units;
@@ -11,6 +10,7 @@ use crate::array::content::Holding;
 use crate::array::dtype::{self, PyDtype};
 use crate::array::scalar;
 use crate::array::view::View;
+use crate::process::once::name;
 use crate::storage::reserve;
 use crate::storage::transfer;
 use crate::text::html;
@@ -37,8 +37,8 @@ fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'p
     scalar::load(py, view.dtype, bytes).or_else(|error| match dtype::numpy(py)? {
         Some(numpy) => {
             let dtype = PyDtype::of_view(view).dtype(py)?;
-            let one = numpy.call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype));
-            one?.call_method0(intern!(py, "item"))
+            let one = numpy.call_method1(name!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype));
+            one?.call_method0(name!(py, "item"))
         }
         None => Err(error),
     })

@@ -1,18 +1,18 @@
 //! NumPy's elementwise functions on memory that the host can access.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::array::Array;
 use crate::array::operators::host_view;
+use crate::process::once::name;
 
 /// Whether the class has elementwise functions of its own, neither NumPy's nor ours.
 fn has_own(operand: &Bound<'_, PyAny>, plain: &Bound<'_, PyAny>) -> PyResult<bool> {
     if operand.is_instance_of::<Array>() {
         return Ok(false);
     }
-    let own = operand.get_type().getattr_opt(intern!(operand.py(), "__array_ufunc__"))?;
+    let own = operand.get_type().getattr_opt(name!(operand.py(), "__array_ufunc__"))?;
     Ok(own.is_some_and(|own| !own.is(plain)))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn call<'py>(
     keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = ufunc.py();
-    let plain = py.import(intern!(py, "numpy"))?.getattr("ndarray")?.getattr("__array_ufunc__")?;
+    let plain = py.import(name!(py, "numpy"))?.getattr("ndarray")?.getattr("__array_ufunc__")?;
     let out = keywords.map(|keywords| keywords.get_item("out")).transpose()?.flatten();
     let out = out.as_ref().and_then(|out| out.cast::<PyTuple>().ok());
     for operand in inputs.iter().chain(out.iter().flat_map(|out| out.iter())) {

@@ -11,19 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::process::attribute;
+use crate::process::once::{Once, name};
 
 /// The content of a block.
 type Content = Arc<dyn Any + Send + Sync>;
 
 /// The open blocks of one sort.
 pub(crate) struct Blocks {
-    variable: PyOnceLock<Variable>,
+    variable: Once<Variable>,
     /// Whether there ever was a block. Until then the variable is not read.
     used: AtomicBool,
 }
@@ -86,7 +85,7 @@ impl Block {
 
 impl Blocks {
     pub(crate) const fn new() -> Self {
-        Self { variable: PyOnceLock::new(), used: AtomicBool::new(false) }
+        Self { variable: Once::new(), used: AtomicBool::new(false) }
     }
 
     /// Whether there ever was a block.
@@ -101,8 +100,7 @@ impl Blocks {
         let class = py.import("contextvars")?.getattr("ContextVar")?;
         let stacks = class.call((name,), Some(&arguments))?.unbind();
         let variable = Variable { stacks, open: PyDict::new(py).unbind(), full: AtomicUsize::new(64) };
-        let _ = self.variable.set(py, variable);
-        Ok(())
+        self.variable.get_or_try_make(py, || Ok(variable)).map(drop)
     }
 
     /// The stack of this thread's context, and the variable; `None` if there was no block yet.
@@ -110,8 +108,8 @@ impl Blocks {
         if !self.is_used() {
             return Ok(None);
         }
-        let Some(variable) = self.variable.get(py) else { return Ok(None) };
-        let stack = attribute::call(variable.stacks.bind(py), intern!(py, "get"), None)?;
+        let Some(variable) = self.variable.get() else { return Ok(None) };
+        let stack = attribute::call(variable.stacks.bind(py), name!(py, "get"), None)?;
         Ok(stack.and_then(|stack| stack.cast_into().ok()).map(|stack| (variable, stack)))
     }
 
@@ -182,12 +180,12 @@ impl Variable {
         blocks: impl Iterator<Item = Bound<'py, Block>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let stack = PyTuple::new(py, blocks.collect::<Vec<_>>())?;
-        self.stacks.bind(py).call_method1(intern!(py, "set"), (stack,))
+        self.stacks.bind(py).call_method1(name!(py, "set"), (stack,))
     }
 
     /// Undoes the change of a token if this thread's context is the token's.
     fn reset(&self, py: Python<'_>, token: Py<PyAny>) -> bool {
-        self.stacks.bind(py).call_method1(intern!(py, "reset"), (token,)).is_ok()
+        self.stacks.bind(py).call_method1(name!(py, "reset"), (token,)).is_ok()
     }
 
     fn remember(&self, block: &Bound<'_, Block>) -> PyResult<()> {
@@ -204,7 +202,7 @@ impl Variable {
         let reference = PyWeakrefReference::new(block)?;
         let place = block.get().place();
         match open.get_item(place)? {
-            Some(references) => references.call_method1(intern!(py, "append"), (reference,)).map(drop),
+            Some(references) => references.call_method1(name!(py, "append"), (reference,)).map(drop),
             None => open.set_item(place, [reference]),
         }
     }
@@ -253,15 +251,14 @@ fn frame(py: Python<'_>) -> usize {
     // SAFETY: a frame of this thread, which runs meanwhile.
     let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, frame.cast()) };
     while let Some(here) = &frame {
-        let name =
-            here.getattr(intern!(py, "f_globals")).and_then(|all| all.get_item(intern!(py, "__name__")));
+        let name = here.getattr(name!(py, "f_globals")).and_then(|all| all.get_item(name!(py, "__name__")));
         let is_library = name.is_ok_and(|name| {
             name.cast::<PyString>().is_ok_and(|name| name.to_str().is_ok_and(|name| name == "contextlib"))
         });
         if !is_library {
             return here.as_ptr().addr();
         }
-        frame = here.getattr(intern!(py, "f_back")).ok().filter(|frame| !frame.is_none());
+        frame = here.getattr(name!(py, "f_back")).ok().filter(|frame| !frame.is_none());
     }
     0
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use usm_core::Selector;
 
@@ -13,6 +12,7 @@ use crate::device::context::PyContext;
 use crate::device::queue::PyQueue;
 use crate::device::runtime::{self, Stream};
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::text::argument;
 use crate::text::error::Class;
 
@@ -66,7 +66,7 @@ fn leave(owner: &Bound<'_, PyAny>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
     match PyQueue(left).wait(py, WAIT) {
         // The exception from inside the block has precedence.
         Err(error) if !raised.is_none() => {
-            raised.call_method1(intern!(py, "add_note"), (format!("the queue then failed: {error}"),))?;
+            raised.call_method1(name!(py, "add_note"), (format!("the queue then failed: {error}"),))?;
             Ok(())
         }
         outcome => outcome,

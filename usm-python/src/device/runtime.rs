@@ -165,15 +165,31 @@ pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
     scope
 }
 
+/// The specification by which Python would import a package. `importlib.util` has a function for
+/// it, but a thread that imports that module holds its lock, for which a forked child would wait.
+fn find_spec<'py>(py: Python<'py>, package: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let sys = py.import("sys")?;
+    if let Ok(imported) = sys.getattr("modules")?.get_item(package) {
+        let spec = imported.getattr("__spec__")?;
+        return Ok((!spec.is_none()).then_some(spec));
+    }
+    for finder in sys.getattr("meta_path")?.try_iter()? {
+        // As Python does: a finder of before Python 3.4 has no such method.
+        let Ok(find) = finder?.getattr("find_spec") else { continue };
+        let spec = find.call1((package, py.None()))?;
+        if !spec.is_none() {
+            return Ok(Some(spec));
+        }
+    }
+    Ok(None)
+}
+
 /// The place from which Python would import dpctl, without an import.
 fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     if std::env::var_os("USM_DPCTL_LIBRARY").is_some() {
         return Ok(usm_sycl::find_library());
     }
-    let spec = py.import("importlib.util")?.call_method1("find_spec", ("dpctl",))?;
-    if spec.is_none() {
-        return Ok(None);
-    }
+    let Some(spec) = find_spec(py, "dpctl")? else { return Ok(None) };
     let locations = spec.getattr("submodule_search_locations")?;
     let Ok(locations) = locations.cast_into::<PyList>() else { return Ok(None) };
     let names = ["libDPCTLSyclInterface.so", "DPCTLSyclInterface.dll"];

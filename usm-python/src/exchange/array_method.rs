@@ -1,12 +1,12 @@
 //! Objects whose only protocol is `__array__`: series of pandas and polars, datasets of files.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::array::Array;
 use crate::exchange::ndarray;
 use crate::process::attribute;
+use crate::process::once::name;
 use crate::text::error::Class;
 
 /// The ndarray that the object answers with; `None` if it has no such method.
@@ -17,7 +17,7 @@ pub(crate) fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     if object.is_instance_of::<PyType>() {
         return Ok(None);
     }
-    let Some(method) = attribute::get(object, intern!(object.py(), "__array__"))? else { return Ok(None) };
+    let Some(method) = attribute::get(object, name!(object.py(), "__array__"))? else { return Ok(None) };
     let array = method.call0()?;
     if !ndarray::is_ndarray(&array) {
         let class = array.get_type().name().map(|name| name.to_string()).unwrap_or_default();

@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyException, PyMemoryError, PyRecursionError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::backend::{Dyn, DynQueue};
@@ -22,6 +21,7 @@ use crate::exchange::bounds;
 use crate::exchange::dictionary::{self, Checked};
 use crate::exchange::export;
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::storage::transfer::Side;
 use crate::text::error::{Class, OrRaise};
 
@@ -79,8 +79,8 @@ pub(crate) fn import_beyond_dlpack<'py>(
 #[cold]
 pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyResult<bool> {
     let py = object.py();
-    let data = import::dictionary_of(object, intern!(py, "__cuda_array_interface__"))
-        .and_then(|dict| dict.map(|dict| dict.get_item(intern!(py, "data"))).transpose());
+    let data = import::dictionary_of(object, name!(py, "__cuda_array_interface__"))
+        .and_then(|dict| dict.map(|dict| dict.get_item(name!(py, "data"))).transpose());
     match data {
         Ok(data) => {
             let pair = data.flatten().and_then(|pair| pair.extract::<(u64, bool)>().ok());
@@ -94,7 +94,7 @@ pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyR
 
 /// The dictionary of an object that has one, checked.
 fn statement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyDict>, Checked<'py>)>> {
-    let name = intern!(object.py(), "__cuda_array_interface__");
+    let name = name!(object.py(), "__cuda_array_interface__");
     let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
     let checked = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
@@ -291,9 +291,9 @@ pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'p
     }
     let dict = export::bytes_dictionary(py, side)?;
     if side.view.nbytes() == 0 {
-        dict.set_item(intern!(py, "data"), (0, side.storage.is_readonly()))?;
+        dict.set_item(name!(py, "data"), (0, side.storage.is_readonly()))?;
     }
     py.detach(|| side.storage.follow(&side.stream.queue)).or_raise()?;
-    dict.set_item(intern!(py, "stream"), handle(&side.stream))?;
+    dict.set_item(name!(py, "stream"), handle(&side.stream))?;
     Ok(dict)
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::{Int, Str};
@@ -17,6 +16,7 @@ use usm_interface::{
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::buffer::Held;
 use crate::exchange::literal;
+use crate::process::once::name;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -71,16 +71,16 @@ impl<'py> Entries<'py> {
     fn of(dict: &Bound<'py, PyDict>, protocol: Protocol) -> PyResult<Self> {
         let py = dict.py();
         let names = [
-            intern!(py, "data"),
-            intern!(py, "strides"),
-            intern!(py, "descr"),
-            intern!(py, "typestr"),
-            intern!(py, "shape"),
-            intern!(py, "version"),
-            if protocol == Protocol::Cuda { intern!(py, "stream") } else { intern!(py, "syclobj") },
-            intern!(py, "offset"),
-            intern!(py, "mask"),
-            intern!(py, "typedescr"),
+            name!(py, "data"),
+            name!(py, "strides"),
+            name!(py, "descr"),
+            name!(py, "typestr"),
+            name!(py, "shape"),
+            name!(py, "version"),
+            if protocol == Protocol::Cuda { name!(py, "stream") } else { name!(py, "syclobj") },
+            name!(py, "offset"),
+            name!(py, "mask"),
+            name!(py, "typedescr"),
         ];
         let mut entries = Self::default();
         let mut next = 0;
@@ -256,7 +256,7 @@ fn unnamed_error() -> PyErr {
 /// Whether a dictionary's type string has no meaning without a word of the producer's.
 #[cold]
 pub(crate) fn is_ambiguous(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
-    let text = dict.get_item(intern!(dict.py(), "typestr"))?;
+    let text = dict.get_item(name!(dict.py(), "typestr"))?;
     let text = text.as_ref().and_then(|text| text.cast::<PyString>().ok()?.to_str().ok());
     Ok(text.is_some_and(|text| match typestr::parse(text, Mode::Strict, None) {
         Ok(dtype) => is_unnamed(dtype),
@@ -350,7 +350,7 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
-    let method = value.getattr(intern!(value.py(), "__index__"));
+    let method = value.getattr(name!(value.py(), "__index__"));
     let method = method.map_err(|error| {
         argument::conversion_error(value.py(), error, || wrong_type(path, expected, value))
     })?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::PyAttributeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use usm_core::AllocKind;
@@ -13,6 +12,7 @@ use crate::array::Array;
 use crate::device::runtime::Stream;
 use crate::exchange::sycl;
 use crate::nrt::PyMemInfo;
+use crate::process::once::name;
 use crate::storage::memory::Memory;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::Class;
@@ -40,26 +40,26 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     };
     transfer::expose(py, &side.storage)?;
     let dict = PyDict::new(py);
-    dict.set_item(intern!(py, "data"), (side.storage.address(), side.storage.is_readonly()))?;
-    dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    dict.set_item(name!(py, "data"), (side.storage.address(), side.storage.is_readonly()))?;
+    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
     } else {
         PyTuple::new(py, strides.iter())?.into_any().unbind()
     };
-    dict.set_item(intern!(py, "strides"), strides)?;
+    dict.set_item(name!(py, "strides"), strides)?;
     // `|` for every type, as dpctl writes it: its consumers know no other order.
     let typestr = format!("|{}", &view.dtype.to_string()[1..]);
     dict.set_item(
-        intern!(py, "typestr"),
+        name!(py, "typestr"),
         if view.dtype.is_native() { typestr } else { view.dtype.to_string() },
     )?;
     if let Some(descr) = &view.descr {
-        dict.set_item(intern!(py, "typedescr"), literal(py, descr)?)?;
+        dict.set_item(name!(py, "typedescr"), literal(py, descr)?)?;
     }
-    dict.set_item(intern!(py, "version"), 1)?;
-    dict.set_item(intern!(py, "syclobj"), sycl::syclobj(py, &side.stream)?)?;
-    dict.set_item(intern!(py, "offset"), view.offset / itemsize)?;
+    dict.set_item(name!(py, "version"), 1)?;
+    dict.set_item(name!(py, "syclobj"), sycl::syclobj(py, &side.stream)?)?;
+    dict.set_item(name!(py, "offset"), view.offset / itemsize)?;
     Ok(dict)
 }
 
@@ -85,19 +85,19 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
 pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
-    dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.storage.is_readonly()))?;
-    dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    dict.set_item(name!(py, "data"), (side.storage.address() + view.offset, side.storage.is_readonly()))?;
+    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
     } else {
         PyTuple::new(py, view.strides.iter())?.into_any().unbind()
     };
-    dict.set_item(intern!(py, "strides"), strides)?;
-    dict.set_item(intern!(py, "typestr"), view.dtype.to_string())?;
+    dict.set_item(name!(py, "strides"), strides)?;
+    dict.set_item(name!(py, "typestr"), view.dtype.to_string())?;
     if let Some(descr) = &view.descr {
-        dict.set_item(intern!(py, "descr"), literal(py, descr)?)?;
+        dict.set_item(name!(py, "descr"), literal(py, descr)?)?;
     }
-    dict.set_item(intern!(py, "version"), 3)?;
+    dict.set_item(name!(py, "version"), 3)?;
     Ok(dict)
 }
 
@@ -115,10 +115,10 @@ pub(crate) fn as_numpy<'py>(
         )));
     }
     let options = PyDict::new(py);
-    options.set_item(intern!(py, "dtype"), dtype)?;
-    options.set_item(intern!(py, "copy"), copy)?;
+    options.set_item(name!(py, "dtype"), dtype)?;
+    options.set_item(name!(py, "copy"), copy)?;
     let array = crate::array::construct::to_numpy(object)?;
-    py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (array,), Some(&options))
+    py.import(name!(py, "numpy"))?.call_method(name!(py, "array"), (array,), Some(&options))
 }
 
 /// NumPy functions that treat any exception as a difference.
@@ -134,10 +134,10 @@ pub(crate) fn numpy_function<'py>(
     keywords: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    let numpy = py.import(intern!(py, "numpy"))?;
+    let numpy = py.import(name!(py, "numpy"))?;
     let not_ours = || Ok(py.NotImplemented().into_bound(py));
-    let name = intern!(py, "__array_function__");
-    let plain = numpy.getattr(intern!(py, "ndarray"))?.getattr(name)?;
+    let name = name!(py, "__array_function__");
+    let plain = numpy.getattr(name!(py, "ndarray"))?.getattr(name)?;
     for class in types.try_iter()? {
         let class = class?.cast_into::<PyType>()?;
         // An operand with its own functions is asked next.
@@ -145,14 +145,14 @@ pub(crate) fn numpy_function<'py>(
             return not_ours();
         }
     }
-    let Some(implementation) = function.getattr_opt(intern!(py, "_implementation"))? else {
+    let Some(implementation) = function.getattr_opt(name!(py, "_implementation"))? else {
         return not_ours();
     };
-    let called = function.getattr(intern!(py, "__name__"))?;
+    let called = function.getattr(name!(py, "__name__"))?;
     if TAKES_ERRORS_FOR_ANSWERS.iter().any(|known| called.eq(*known).unwrap_or(false)) {
         for argument in arguments.iter().chain(keywords.values()) {
             if is_of_this_module(&argument.get_type())? {
-                numpy.call_method1(intern!(py, "asarray"), (argument,))?;
+                numpy.call_method1(name!(py, "asarray"), (argument,))?;
             }
         }
     }
@@ -164,7 +164,7 @@ fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
         || class.is_subclass_of::<Memory>()?
         || class.is_subclass_of::<PyMemInfo>()?
         // Of objects that are dpctl's too.
-        || class.hasattr(intern!(class.py(), "_usm_memory"))?)
+        || class.hasattr(name!(class.py(), "_usm_memory"))?)
 }
 
 /// The members of a structured type as Python objects. The text is a literal, because the codec has

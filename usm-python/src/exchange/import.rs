@@ -4,7 +4,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use usm_core::AllocKind;
@@ -26,6 +25,7 @@ use crate::exchange::pep3118;
 use crate::exchange::sycl;
 use crate::nrt::route;
 use crate::process::attribute;
+use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::transfer::Side;
 use crate::text::argument;
@@ -114,7 +114,7 @@ pub(crate) fn sycl_memory<'py>(
 }
 
 fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Option<Bound<'py, Array>>> {
-    let name = intern!(object.py(), "__sycl_usm_array_interface__");
+    let name = name!(object.py(), "__sycl_usm_array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     sycl::import(object, dict, ignore_flag).map(Some)
 }
@@ -149,12 +149,12 @@ fn is_ambiguous(dict: &Bound<'_, PyDict>, error: &PyErr) -> PyResult<bool> {
 /// the producer to own the memory.
 #[inline]
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    let name = intern!(object.py(), "__array_interface__");
+    let name = name!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     let checked = match read(object, &dict, Protocol::Array) {
         // DLPack names types that the text cannot name, NumPy's not.
         Err(error) if is_ambiguous(&dict, &error)? && !ndarray::is_ndarray(object) => {
-            let tensor = attribute::get(object, intern!(object.py(), "__dlpack__"))?;
+            let tensor = attribute::get(object, name!(object.py(), "__dlpack__"))?;
             return tensor.map_or(Err(error), |_| Ok(None));
         }
         checked => checked?,
@@ -198,9 +198,9 @@ pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
 fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
     let protocols = [
-        (intern!(py, "__sycl_usm_array_interface__"), Protocol::Sycl),
-        (intern!(py, "__array_interface__"), Protocol::Array),
-        (intern!(py, "__cuda_array_interface__"), Protocol::Cuda),
+        (name!(py, "__sycl_usm_array_interface__"), Protocol::Sycl),
+        (name!(py, "__array_interface__"), Protocol::Array),
+        (name!(py, "__cuda_array_interface__"), Protocol::Cuda),
     ];
     for (name, protocol) in protocols {
         let Some(dict) = dictionary_of(object, name)? else { continue };
@@ -250,7 +250,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     // DLPack comes before CUDA's dictionary, which has no words for bfloat16 and float8, and whose
     // producers do not say that values are conjugated. The attribute is read first, because the
     // call of a missing method costs an exception.
-    if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some() {
+    if attribute::get(object, name!(object.py(), "__dlpack__"))?.is_some() {
         let is_writable = |address| cuda::is_stated_writable(object, address);
         match dlpack::import(object, dlpack::Request::default(), is_writable) {
             Ok(None) => {}

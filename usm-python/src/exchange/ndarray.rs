@@ -8,7 +8,6 @@ use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyType};
 use usm_interface::{Dtype, Kind, Layout};
@@ -17,6 +16,7 @@ use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, View};
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::text::error::OrRaise;
 
 /// The head of NumPy's `PyArrayObject_fields`.
@@ -92,9 +92,9 @@ fn is_first(object: &Bound<'_, PyAny>) -> bool {
 }
 
 fn find(py: Python<'_>) -> Option<Bound<'_, PyType>> {
-    let modules = py.import(intern!(py, "sys")).ok()?.getattr(intern!(py, "modules")).ok()?;
-    let module = modules.cast::<PyDict>().ok()?.get_item(intern!(py, "numpy")).ok()??;
-    module.getattr(intern!(py, "ndarray")).ok()?.cast_into().ok()
+    let modules = py.import(name!(py, "sys")).ok()?.getattr(name!(py, "modules")).ok()?;
+    let module = modules.cast::<PyDict>().ok()?.get_item(name!(py, "numpy")).ok()??;
+    module.getattr(name!(py, "ndarray")).ok()?.cast_into().ok()
 }
 
 /// Whether NumPy has the structures of this file, asked as an extension does when it is imported.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 use usm_core::AllocKind;
@@ -19,6 +18,7 @@ use crate::device::runtime;
 use crate::exchange::buffer::Held;
 use crate::exchange::dictionary::MAX_FIELDS;
 use crate::exchange::import;
+use crate::process::once::name;
 use crate::text::error::{Class, OrRaise};
 
 /// `PyBUF_FULL_RO`: shape, strides, format, suboffsets; accepts read-only memory.
@@ -101,7 +101,7 @@ fn simple(format: Option<&str>) -> bool {
 fn padding(object: &Bound<'_, PyAny>) -> PyResult<Padding> {
     // A view has its base object's properties.
     let owner = match object.cast::<PyMemoryView>() {
-        Ok(view) => view.getattr(intern!(object.py(), "obj"))?,
+        Ok(view) => view.getattr(name!(object.py(), "obj"))?,
         Err(_) => object.clone(),
     };
     if owner.is_instance_of::<Array>() {

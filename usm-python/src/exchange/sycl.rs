@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyType};
 use usm_core::backend::DynQueue;
@@ -22,13 +21,14 @@ use crate::exchange::capsule::{self, Content};
 use crate::exchange::dictionary::{self, Checked};
 use crate::exchange::import;
 use crate::exchange::sycl_queues::{cached_queue, remember};
+use crate::process::once::name;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
 /// dpctl's own classes, if it is imported.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
-    let modules = py.import(intern!(py, "sys")).ok()?.getattr(intern!(py, "modules")).ok()?;
-    let module = modules.cast::<PyDict>().ok()?.get_item(intern!(py, "dpctl")).ok()??;
+    let modules = py.import(name!(py, "sys")).ok()?.getattr(name!(py, "modules")).ok()?;
+    let module = modules.cast::<PyDict>().ok()?.get_item(name!(py, "dpctl")).ok()??;
     module.getattr(name).ok()?.cast_into().ok()
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn looks_like_queue(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyQueue>()
         || value.is_instance_of::<PyCapsule>()
         // A class has the method too, but is no queue.
-        || (!value.is_instance_of::<PyType>() && value.hasattr(intern!(value.py(), "_get_capsule"))?))
+        || (!value.is_instance_of::<PyType>() && value.hasattr(name!(value.py(), "_get_capsule"))?))
 }
 
 /// The queue of any documented `syclobj` variant. A context or a filter string means the default
@@ -76,7 +76,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     if let Ok(capsule) = value.cast::<PyCapsule>() {
         return of_capsule(capsule);
     }
-    let Ok(method) = value.getattr(intern!(value.py(), "_get_capsule")) else {
+    let Ok(method) = value.getattr(name!(value.py(), "_get_capsule")) else {
         return Err(Class::Interface.error(
             "syclobj: a filter string, a queue, a context, a capsule or an object with _get_capsule() expected",
         ));
@@ -87,7 +87,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
         .map_err(|_| Class::Interface.error("syclobj: _get_capsule() gave an object that is no capsule"))?;
     let stream = of_capsule(capsule)?;
     if is_exact(value) {
-        if value.hasattr(intern!(value.py(), "sycl_context"))? {
+        if value.hasattr(name!(value.py(), "sycl_context"))? {
             // A dpctl queue: our dictionaries then name this object.
             let _ = stream.foreign.set(value.clone().unbind());
         }

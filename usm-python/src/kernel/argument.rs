@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 use usm_core::AllocKind;
@@ -16,6 +15,7 @@ use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::exchange::ndarray;
+use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::{Class, OrRaise};
@@ -63,9 +63,9 @@ impl Argument {
         if given.is_exact_instance_of::<PyFloat>() {
             return Ok(Self::Scalar(Literal::f64(given.extract()?)));
         }
-        if let Some(shape) = given.getattr_opt(intern!(py, "_usm_local_shape"))? {
+        if let Some(shape) = given.getattr_opt(name!(py, "_usm_local_shape"))? {
             let shape = shape.cast_into::<PyTuple>().map_err(PyErr::from)?.extract()?;
-            let dtype = PyDtype::of(&given.getattr(intern!(py, "dtype"))?)?;
+            let dtype = PyDtype::of(&given.getattr(name!(py, "dtype"))?)?;
             return Ok(Self::Local(scalar(&dtype.dtype, name)?, shape));
         }
         let array = import::without_copy(given).map_err(|error| {

@@ -1,9 +1,9 @@
 //! The range of a launch: sizes of the range and of a group, from the brackets.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
+use crate::process::once::name;
 use crate::text::error::Class;
 
 /// Sizes of a launch, one for each dimension.
@@ -30,14 +30,14 @@ impl Sizes {
             let global = if is_single { index.get_item(0)? } else { index.clone() };
             let ungrouped = global.is_instance_of::<PyTuple>()
                 && !global.is_exact_instance_of::<PyTuple>()
-                && global.hasattr(intern!(py, "_usm_range"))?;
+                && global.hasattr(name!(py, "_usm_range"))?;
             return Ok(Self { ungrouped, ..Self::new(sizes(&global, "global")?, None)? });
         }
         let (global, local) = (index.get_item(0)?, index.get_item(1)?);
         // An attribute that is missing costs an exception.
         let is_usual = local.is_exact_instance_of::<PyInt>() || local.is_exact_instance_of::<PyTuple>();
         let is_default =
-            local.is_none() || !is_usual && local.hasattr(intern!(py, "_usm_default_local_size"))?;
+            local.is_none() || !is_usual && local.hasattr(name!(py, "_usm_default_local_size"))?;
         let empty = local.cast::<PyTuple>().is_ok_and(|sizes| sizes.is_empty());
         let local = if is_default || empty { None } else { Some(sizes(&local, "local")?) };
         let is_number = |size: &Bound<'_, PyAny>| size.is_instance_of::<PyInt>();
@@ -93,8 +93,8 @@ fn nd_range<'py>(index: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny
     if index.is_instance_of::<PyTuple>() || index.is_instance_of::<PyInt>() {
         return Ok(None);
     }
-    let Some(global) = index.getattr_opt(intern!(py, "global_range"))? else { return Ok(None) };
-    Ok(Some((global, index.getattr(intern!(py, "local_range"))?)))
+    let Some(global) = index.getattr_opt(name!(py, "global_range"))? else { return Ok(None) };
+    Ok(Some((global, index.getattr(name!(py, "local_range"))?)))
 }
 
 fn sizes(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
@@ -104,7 +104,7 @@ fn sizes(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
 
 fn size(given: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
     let index = || {
-        given.call_method0(intern!(given.py(), "__index__")).map_err(|error| {
+        given.call_method0(name!(given.py(), "__index__")).map_err(|error| {
             if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(given.py()) {
                 let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
                 Class::Kernel.error(format!("{what} size: {class} is no integer"))

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
-use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::{PyResult, Python};
+use pyo3::Python;
+use pyo3::sync::MutexExt;
 
 /// Number of forks on the way from the first process to this one.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
@@ -49,23 +49,6 @@ impl<T: Default> Replaced<T> {
             current.0 = forks;
         }
         Arc::clone(&current.1)
-    }
-}
-
-/// The value of a cell, made at first need without the cell's lock: `make` may run Python code, and
-/// then another thread may fork.
-pub(crate) fn get_or_set<'c, T>(
-    py: Python<'_>,
-    cell: &'c PyOnceLock<T>,
-    make: impl FnOnce() -> PyResult<T>,
-) -> PyResult<&'c T> {
-    match cell.get(py) {
-        Some(value) => Ok(value),
-        None => {
-            let made = make()?;
-            // Another thread may have set an equal value meanwhile.
-            Ok(cell.get_or_init(py, || made))
-        }
     }
 }
 

@@ -6,5 +6,6 @@ pub(crate) mod command;
 pub(crate) mod exit;
 pub(crate) mod fork;
 pub(crate) mod interpreter;
+pub(crate) mod once;
 pub(crate) mod pickled;
 pub(crate) mod symbol;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple};
 use usm_core::{AllocKind, Request};
@@ -20,6 +19,7 @@ use crate::exchange::buffer::Held;
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::exchange::sycl;
+use crate::process::once::name;
 use crate::process::pickled;
 use crate::storage::Storage;
 use crate::storage::pool::Source;
@@ -131,7 +131,7 @@ impl Memory {
             return Ok(Some(Self::of_span(array.get().side())));
         }
         // An object of dpctl's class too has ours inside.
-        if let Some(memory) = other.getattr_opt(intern!(other.py(), "_usm_memory"))?
+        if let Some(memory) = other.getattr_opt(name!(other.py(), "_usm_memory"))?
             && let Ok(memory) = memory.cast::<Self>()
         {
             return Ok(Some(memory.get().share()));
@@ -185,7 +185,7 @@ fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
             name()
         ))
     };
-    let index = value.call_method0(intern!(value.py(), "__index__"));
+    let index = value.call_method0(name!(value.py(), "__index__"));
     let index = index.map_err(|error| argument::conversion_error(value.py(), error, wrong))?;
     match index.extract::<i128>() {
         Ok(nbytes) if nbytes > 0 => usize::try_from(nbytes)
@@ -392,15 +392,15 @@ impl Memory {
         // dpctl's own memory exports True for writable memory; the documents and dpnp define True =
         // read-only. An offset distinguishes this dictionary from dpctl's own.
         let readonly = self.storage.is_readonly();
-        dict.set_item(intern!(py, "data"), (self.pointer(), readonly))?;
+        dict.set_item(name!(py, "data"), (self.pointer(), readonly))?;
         if readonly {
-            dict.set_item(intern!(py, "offset"), 0)?;
+            dict.set_item(name!(py, "offset"), 0)?;
         }
-        dict.set_item(intern!(py, "shape"), (self.nbytes,))?;
-        dict.set_item(intern!(py, "strides"), py.None())?;
-        dict.set_item(intern!(py, "typestr"), "|u1")?;
-        dict.set_item(intern!(py, "version"), 1)?;
-        dict.set_item(intern!(py, "syclobj"), sycl::syclobj(py, &self.stream)?)?;
+        dict.set_item(name!(py, "shape"), (self.nbytes,))?;
+        dict.set_item(name!(py, "strides"), py.None())?;
+        dict.set_item(name!(py, "typestr"), "|u1")?;
+        dict.set_item(name!(py, "version"), 1)?;
+        dict.set_item(name!(py, "syclobj"), sycl::syclobj(py, &self.stream)?)?;
         Ok(dict)
     }
 

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use usm_core::history::{Operation, Record};
 use usm_plan::usm_pool::snapshot::{Frame, Origin};
 
 use crate::device::runtime::Stream;
+use crate::process::once::name;
 
 /// Whether any context keeps a history. Usually none does, and a request then costs one load.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -102,15 +102,15 @@ fn write(stream: &Stream, address: usize) {
 /// The Python calls of this thread, innermost first.
 fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
     let mut frames = Vec::new();
-    let mut next = py.import(intern!(py, "sys"))?.call_method1(intern!(py, "_getframe"), (0,))?;
+    let mut next = py.import(name!(py, "sys"))?.call_method1(name!(py, "_getframe"), (0,))?;
     while !next.is_none() && frames.len() < DEPTH {
-        let code = next.getattr(intern!(py, "f_code"))?;
+        let code = next.getattr(name!(py, "f_code"))?;
         // A line may be unknown: `None`.
-        let line = next.getattr(intern!(py, "f_lineno"))?.extract().unwrap_or(0);
-        let file = code.getattr(intern!(py, "co_filename"))?.extract()?;
-        let name = code.getattr(intern!(py, "co_name"))?.extract()?;
+        let line = next.getattr(name!(py, "f_lineno"))?.extract().unwrap_or(0);
+        let file = code.getattr(name!(py, "co_filename"))?.extract()?;
+        let name = code.getattr(name!(py, "co_name"))?.extract()?;
         frames.push(Frame { file, line, name });
-        next = next.getattr(intern!(py, "f_back"))?;
+        next = next.getattr(name!(py, "f_back"))?;
     }
     Ok(frames)
 }

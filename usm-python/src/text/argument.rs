@@ -23,8 +23,8 @@ pub(crate) const DEVICE: &str = "a usm.Device or a device selector (str)";
 /// leave no room for a call.
 pub(crate) fn cache_sequence_class(py: Python<'_>) -> PyResult<()> {
     py.import("collections.abc")?.getattr("Sequence")?;
-    let _ = py.get_type::<PySequence>();
-    Ok(())
+    // PyO3 keeps the attribute's name behind a lock: see `process::once`.
+    py.get_type::<PySequence>().name().map(drop)
 }
 
 /// Reads the first `most` items of a sequence by `read`. PyO3 would reserve memory for the length

@@ -1,12 +1,11 @@
 //! Converts typed errors to the exceptions of `usm.errors`.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use usm_core::ErrorKind;
 use usm_plan::shown::ShownLines;
 
-use crate::process::fork;
+use crate::process::once::Once;
 
 /// The classes of `usm.errors`, by name.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +46,8 @@ impl Class {
     }
 
     fn class(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-        static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
-        let classes = fork::get_or_set(py, &CLASSES, || {
+        static CLASSES: Once<Vec<Py<PyType>>> = Once::new();
+        let classes = CLASSES.get_or_try_make(py, || {
             let module = py.import("usm.errors")?;
             Self::ALL
                 .iter()

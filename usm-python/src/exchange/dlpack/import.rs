@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyTuple};
 use usm_core::{AllocKind, BackendKind};
 use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
@@ -23,6 +21,7 @@ use crate::exchange::cuda;
 use crate::exchange::import;
 use crate::exchange::ndarray;
 use crate::process::attribute;
+use crate::process::once::{Once, name};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -101,7 +100,7 @@ pub(crate) fn import<'py>(
 /// torch negates the imaginary part of a conjugated tensor only when it computes with it, and
 /// exports the numbers as they lie in memory, without a word.
 fn refuse_pending_negation(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let Some(is_negative) = attribute::get(object, intern!(object.py(), "is_neg"))? else { return Ok(()) };
+    let Some(is_negative) = attribute::get(object, name!(object.py(), "is_neg"))? else { return Ok(()) };
     // Of another library's type it may mean anything.
     match is_negative.is_callable() && is_negative.call0()?.is(PyBool::new(object.py(), true)) {
         true => Err(Class::Access
@@ -112,13 +111,13 @@ fn refuse_pending_negation(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// `__dlpack__(max_version=...)`, the usual request. `None` if there is no such method.
 fn call_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static ARGUMENT: PyOnceLock<(Py<PyTuple>, Py<PyTuple>)> = PyOnceLock::new();
+    static ARGUMENT: Once<(Py<PyTuple>, Py<PyTuple>)> = Once::new();
     let py = object.py();
-    let (names, version) = crate::process::fork::get_or_set(py, &ARGUMENT, || {
+    let (names, version) = ARGUMENT.get_or_try_make(py, || {
         let version = (Version::CURRENT.major, Version::CURRENT.minor).into_pyobject(py)?;
-        PyResult::Ok((PyTuple::new(py, [intern!(py, "max_version")])?.unbind(), version.unbind()))
+        PyResult::Ok((PyTuple::new(py, [name!(py, "max_version")])?.unbind(), version.unbind()))
     })?;
-    let name = intern!(py, "__dlpack__");
+    let name = name!(py, "__dlpack__");
     match attribute::call(object, name, Some((names.bind(py), version.bind(py).as_any()))) {
         // A producer that does not support this argument.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => attribute::call(object, name, None),
@@ -133,21 +132,21 @@ fn with_options<'py>(
     stream: Option<&Stream>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    let Some(method) = attribute::get(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
+    let Some(method) = attribute::get(object, name!(py, "__dlpack__"))? else { return Ok(None) };
     let arguments = PyDict::new(py);
     if let Some(stream) = stream {
-        arguments.set_item(intern!(py, "stream"), cuda::handle(stream))?;
+        arguments.set_item(name!(py, "stream"), cuda::handle(stream))?;
     }
     let least = arguments.copy()?;
     if let Some(copy) = request.copy {
-        arguments.set_item(intern!(py, "copy"), copy)?;
+        arguments.set_item(name!(py, "copy"), copy)?;
     }
     if let Some(device) = request.dl_device {
-        arguments.set_item(intern!(py, "dl_device"), device)?;
+        arguments.set_item(name!(py, "dl_device"), device)?;
     }
     // A producer that cannot serve such an option must not be called without it.
     let optional = arguments.len() == least.len();
-    arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
+    arguments.set_item(name!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
     let none = PyTuple::empty(py);
     match method.call(&none, Some(&arguments)) {
         // A producer that does not support this argument.
@@ -159,7 +158,7 @@ fn with_options<'py>(
 
 /// `__dlpack_device__()`; `None` if there is no such method.
 fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
-    let Some(answer) = attribute::call(object, intern!(object.py(), "__dlpack_device__"), None)? else {
+    let Some(answer) = attribute::call(object, name!(object.py(), "__dlpack_device__"), None)? else {
         return Ok(None);
     };
     let wrong = || Class::Interface.error("__dlpack_device__() gave no pair of integers");
