@@ -22,6 +22,7 @@ use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
 use crate::lender::{Inherited, Lender, Lent};
+#[cfg(feature = "alloc")]
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
@@ -420,8 +421,9 @@ impl<B: Backend> Drop for Allocation<B> {
                 unsafe { free_now(&context, &self.block, *serial) };
             }
             Owner::Lent(lent) if uses.is_untouched() => {
-                let lent = *lent;
-                self.give_back(lent, Pending::none());
+                // SAFETY: the owner is being dropped, and reads neither lender nor context
+                // afterwards.
+                unsafe { lent.give_back(&self.block, uses, &self.context) };
             }
             _ => self.drop_in_use(),
         }
@@ -429,19 +431,14 @@ impl<B: Backend> Drop for Allocation<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    #[inline]
-    fn give_back(&self, lent: Lent<B>, uses: Pending<B>) {
-        // SAFETY: the owner is being dropped, and reads neither lender nor context afterwards.
-        unsafe { lent.give_back(&self.block, uses, &self.context) };
-    }
-
     /// Drops an allocation that has uses or another owner than the context.
     #[inline(never)]
     fn drop_in_use(&mut self) {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
         let Body { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.body) };
         if let Owner::Lent(lent) = owner {
-            return self.give_back(lent, uses.take(self.context.id()));
+            // SAFETY: as in `drop`.
+            return unsafe { lent.give_back(&self.block, &mut uses, &self.context) };
         }
         // SAFETY: counted, and nothing reads it afterwards.
         let context = unsafe { ManuallyDrop::take(&mut self.context) };

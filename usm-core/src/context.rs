@@ -272,6 +272,11 @@ impl<B: Backend> Context<B> {
         if let Some(info) = self.shared().find(address) {
             return Ok(info);
         }
+        // The runtime knows the segments of pools, whose free bytes are nobody's.
+        #[cfg(feature = "alloc")]
+        if self.shared().is_of_pool(address) {
+            return Ok(PointerInfo::UNKNOWN);
+        }
         self.query_runtime(address)
     }
 
@@ -344,6 +349,14 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn history(&self) -> alloc::vec::Vec<crate::history::Record> {
         self.shared().history().records()
+    }
+
+    /// Records that [`history`](Self::history) lost, because later ones took their place, since
+    /// [`keep_history`](Self::keep_history).
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn history_lost(&self) -> u64 {
+        self.shared().history().lost()
     }
 
     /// Whether this context's device can reach the memory of `peer`'s, once

@@ -199,6 +199,11 @@ impl History {
     }
 
     #[cfg(feature = "alloc")]
+    pub(crate) fn lost(&self) -> u64 {
+        self.kept.ring.lock().lost
+    }
+
+    #[cfg(feature = "alloc")]
     pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
         self.kept.ring.lock().records()
     }
@@ -254,11 +259,13 @@ mod ring {
     pub(super) struct Ring {
         records: VecDeque<Record>,
         capacity: usize,
+        /// Records that made room for later ones.
+        pub(super) lost: u64,
     }
 
     impl Ring {
         pub(super) const fn new() -> Self {
-            Self { records: VecDeque::new(), capacity: 0 }
+            Self { records: VecDeque::new(), capacity: 0, lost: 0 }
         }
 
         pub(super) fn set_capacity(&mut self, capacity: usize) {
@@ -266,6 +273,7 @@ mod ring {
             while self.records.len() > capacity {
                 self.records.pop_front();
             }
+            self.lost = 0;
         }
 
         pub(super) fn is_enabled(&self) -> bool {
@@ -278,6 +286,7 @@ mod ring {
             }
             if self.records.len() == self.capacity {
                 self.records.pop_front();
+                self.lost += 1;
             }
             self.records.push_back(record);
         }

@@ -358,6 +358,13 @@ impl Ledger {
         self.pools(entry).iter().find_map(|pool| pool.find(address))
     }
 
+    /// Whether a pool of this context has the address, live or not.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn is_of_pool(&self, entry: EntryId, address: usize) -> bool {
+        self.has_pools.load(Ordering::Relaxed) != 0
+            && self.pools(Some(entry)).iter().any(|pool| pool.holds(address))
+    }
+
     /// The live block of any context that contains `address`.
     #[cfg(feature = "driver")]
     pub fn find_any(&self, address: usize) -> Option<PointerInfo> {

@@ -30,6 +30,16 @@ pub unsafe trait Lender<B: Backend>: Send + Sync {
     /// lender nor the context afterwards.
     unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>);
 
+    /// The same for a block that nothing uses, as most are: an empty list is not passed on.
+    ///
+    /// # Safety
+    /// As of [`take_back`](Self::take_back).
+    #[inline(always)]
+    unsafe fn take_back_unused(lender: NonNull<Self>, slot: u32, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::take_back(lender, slot, block, Pending::none()) }
+    }
+
     /// [`Allocation::is_of_queue`](crate::Allocation::is_of_queue) of the larger memory, which its
     /// blocks answer too.
     fn is_of_queue(&self, slot: u32) -> bool {
@@ -62,7 +72,7 @@ impl<B: Backend> From<Pending<B>> for Inherited<B> {
 /// A lender of any type, and the slot of one block.
 pub(crate) struct Lent<B: Backend> {
     lender: NonNull<()>,
-    take_back: unsafe fn(NonNull<()>, u32, &Block, Pending<B>, &Context<B>),
+    take_back: unsafe fn(NonNull<()>, u32, &Block, &mut Uses<B>, &Context<B>),
     slot: u32,
     pub(crate) of_queue: bool,
 }
@@ -91,15 +101,18 @@ impl<B: Backend> Lent<B> {
             lender: NonNull<()>,
             slot: u32,
             block: &Block,
-            uses: Pending<B>,
+            uses: &mut Uses<B>,
             context: &Context<B>,
         ) {
             #[cfg(feature = "alloc")]
             if !L::ENDS_EXPORTS {
                 context.shared().end_exports(block.address(), block.size);
             }
-            #[cfg(not(feature = "alloc"))]
-            let _ = context;
+            if uses.is_untouched() {
+                // SAFETY: the caller's promise.
+                return unsafe { L::take_back_unused(lender.cast(), slot, block) };
+            }
+            let uses = uses.take(context.id());
             // SAFETY: the caller's promise.
             unsafe { L::take_back(lender.cast(), slot, block, uses) }
         }
@@ -111,7 +124,7 @@ impl<B: Backend> Lent<B> {
     /// # Safety
     /// As of [`Lender::take_back`].
     #[inline]
-    pub(crate) unsafe fn give_back(self, block: &Block, uses: Pending<B>, context: &Context<B>) {
+    pub(crate) unsafe fn give_back(self, block: &Block, uses: &mut Uses<B>, context: &Context<B>) {
         // SAFETY: the caller's promise; the function is the one of the lender's type.
         unsafe { (self.take_back)(self.lender, self.slot, block, uses, context) }
     }

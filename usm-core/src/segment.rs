@@ -105,6 +105,8 @@ pub trait Lending: Send + Sync {
     fn holding(&self) -> Holding;
     /// The live block that contains `address`, as requested.
     fn find(&self, address: usize) -> Option<PointerInfo>;
+    /// Whether a segment contains `address`.
+    fn holds(&self, address: usize) -> bool;
     /// Adds the live blocks to `all`.
     fn list(&self, all: &mut Vec<PointerInfo>);
     /// Returns idle segments to the runtime, for an allocation that found no memory. Returns their

@@ -64,6 +64,7 @@ mod sync;
 pub mod verify;
 
 pub use usm_core;
+pub use usm_core::backend::host::{FixedNode, FixedPool};
 
 pub use error::Error;
 pub use lifetime::{Buffer, Lifetime};

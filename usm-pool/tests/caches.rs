@@ -68,6 +68,46 @@ fn the_last_block_comes_first_at_every_size() {
     }
 }
 
+/// A peak between two looks, in the caches of two threads.
+#[test]
+fn an_exact_peak_misses_no_moment() {
+    let context = HostHeap::new().context();
+    for exact in [false, true] {
+        let pool = pool(&context, |options| options.exact_peak = exact);
+        let warm: Vec<_> = (0..3).map(|_| pool.allocate(&request(1000)).expect("memory")).collect();
+        drop(warm);
+        let both = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let block = pool.allocate(&request(1 << 20)).expect("memory");
+                both.wait();
+                both.wait();
+                drop(block);
+            });
+            both.wait();
+            drop([(); 2].map(|()| pool.allocate(&request(1000)).expect("memory")));
+            both.wait();
+            other.join().expect("no panic");
+        });
+        let peak = pool.stats().peak_live;
+        assert!(peak <= (1 << 20) + 2000);
+        assert!(!exact || peak == (1 << 20) + 2000, "{peak}");
+    }
+}
+
+#[test]
+fn history_tells_what_it_lost() {
+    let context = HostHeap::new().context();
+    let pool = Pool::new(&context, AllocKind::Shared);
+    context.keep_history(5);
+    for _ in 0..4 {
+        drop(pool.allocate(&request(100)).expect("memory"));
+    }
+    assert_eq!((context.history().len(), context.history_lost()), (5, 3));
+    context.keep_history(2);
+    assert_eq!((context.history().len(), context.history_lost()), (2, 0));
+}
+
 #[test]
 fn caches_of_other_threads_serve_a_limit_while_they_sleep() {
     let context = HostHeap::new().context();

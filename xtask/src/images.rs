@@ -48,6 +48,8 @@ pub(crate) fn parts(report: &mut Report) {
         let stands = report.check(&format!("{}: link", image.name), || {
             let path = build(image)?;
             check_closed(&path, image.alloc)?;
+            let bytes = fs::metadata(&path).map_err(|error| error.to_string())?.len();
+            println!("{}: {bytes} bytes", image.name);
             built = Some(path);
             Ok(())
         });

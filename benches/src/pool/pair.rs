@@ -1,12 +1,13 @@
 //! A block that is allocated and freed: by one thread, by two at once, by another one.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use offset_allocator::Allocator;
-use usm_core::backend::host::HostHeap;
+use usm_core::backend::host::{Arena, HostHeap};
 use usm_core::backend::{Dyn, mock};
 use usm_core::{AllocKind, Backend, Context, MemorySource, QueueOrder, Request};
 use usm_pool::Pool;
@@ -41,6 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows.extend(two_threads());
     rows.extend(other_thread());
     rows.push(in_flight());
+    rows.push(fixed());
     rows
 }
 
@@ -188,6 +190,22 @@ fn in_flight() -> Row {
     none.0.finish();
     many.0.finish();
     Row::new("pair beside 10,000 blocks in flight", "none in flight", "ns", times[0], times[1])
+}
+
+/// A pair of the fixed arena beside 4,000 live blocks, and beside none.
+fn fixed() -> Row {
+    const LIVE: usize = 4000;
+    let mut memory = [(); 2].map(|()| vec![MaybeUninit::uninit(); 1 << 20]);
+    let [one, other] = &mut memory;
+    let arenas = [Box::new(Arena::<{ LIVE + 1 }>::new(one)), Box::new(Arena::new(other))];
+    let [many, none] = [arenas[0].context(), arenas[1].context()];
+    let _live: Vec<_> = (0..LIVE).map(|_| many.allocate(&request(200)).expect("memory")).collect();
+    let request = request(100);
+    let times = medians(&mut [
+        ("many", &mut || keep(many.allocate(&request).expect("memory"))),
+        ("none", &mut || keep(none.allocate(&request).expect("memory"))),
+    ]);
+    Row::new("fixed arena: pair beside 4,000 live", "none live", "ns", times[0], times[1])
 }
 
 /// The host behind the erased backend, which Python uses.

@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod memory;
 pub mod order;
 pub mod plan;
+pub mod pool;
 pub mod query;
 pub mod queue_memory;
 pub mod sharing;
@@ -143,6 +144,9 @@ macro_rules! conformance_cases {
             the_host_writes_and_the_device_reads memory_too_small_for_its_elements_is_refused);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, plan:
             a_graph_runs_in_the_arena_of_its_plan an_out_of_order_plan_holds_in_every_order);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, pool:
+            a_pool_serves_every_kind values_survive_the_reuse_of_their_blocks blocks_outlive_their_pool
+            a_pool_refuses_as_its_context);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, accounting:
             statistics_follow_every_kind blocks_and_refusals_are_listed the_peak_is_that_of_the_sum history_keeps_the_last_records
             the_same_program_has_the_same_books

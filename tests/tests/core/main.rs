@@ -6,6 +6,7 @@ mod arena;
 mod arenas;
 mod erased;
 mod faults;
+mod fixed_pool;
 mod flight;
 mod interleaved;
 mod lenders;

@@ -31,6 +31,12 @@ impl ContextState {
         self.ledger.find(self.entry, address)
     }
 
+    /// Whether a pool of this context has the address, live or not.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn is_of_pool(&self, address: usize) -> bool {
+        self.ledger.is_of_pool(self.entry, address)
+    }
+
     /// Whether an allocation is so small, compared with the free memory, that its bytes need no
     /// reservation before the driver is asked. Only 64 threads at once could ask for more than
     /// there is, and the limits apply to their results.

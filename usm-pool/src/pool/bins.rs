@@ -19,15 +19,29 @@ const BINS: usize = CLASSES + HASHED;
 const BEYOND: u32 = 3;
 /// Blocks of a list that are looked at.
 const LOOKS: usize = 4;
-/// Most blocks of a cache.
+/// Most blocks of a cache, and of the store.
 const MOST: u32 = 1024;
-/// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has.
+/// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has, and the
+/// store half as much.
 const ROOM: u64 = 256 << 10;
 const PART: u64 = 32;
+
+/// Bytes that a cache of a pool of `reserved` bytes may hold.
+#[inline(always)]
+pub(crate) fn room(reserved: u64) -> u64 {
+    ROOM.max(reserved / PART)
+}
+
+/// The same for the store.
+pub(crate) fn room_of_store(reserved: u64) -> u64 {
+    (ROOM / 4).max(reserved / PART / 2)
+}
+
 /// Blocks, and bytes, that move from the shared store to a thread at once.
 pub(crate) const BATCH: (u32, u64) = (16, 64 << 10);
 
 /// The size of the class, for small sizes, of a size in units; larger sizes stay.
+#[inline(always)]
 pub(crate) fn rounded(size: u64) -> u64 {
     let units = size / UNIT;
     if units <= 32 || size > SMALL {
@@ -110,27 +124,32 @@ struct Bin {
 }
 
 /// Blocks in a list by their descriptors, on their way to the space.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "the blocks would be lost"]
 pub(crate) struct Chain {
-    head: Option<u32>,
+    head: u32,
 }
 
 impl Chain {
+    pub(crate) const fn new() -> Self {
+        Self { head: NONE }
+    }
+
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.head.is_none()
+        self.head == NONE
     }
 
     fn push<U: Travel>(&mut self, table: &Table<U>, slot: u32) {
         if let Some(block) = table.get(slot) {
-            block.next.set(self.head.unwrap_or(NONE));
-            self.head = Some(slot);
+            block.next.set(self.head);
+            self.head = slot;
         }
     }
 
     pub(crate) fn pop<U: Travel>(&mut self, table: &Table<U>) -> Option<u32> {
-        let slot = self.head?;
-        self.head = table.get(slot).map(|block| block.next.get()).filter(|next| *next != NONE);
+        let slot = self.head;
+        self.head = table.get(slot)?.next.get();
         Some(slot)
     }
 }
@@ -182,7 +201,7 @@ impl Bins {
         size: u64,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block<U>)> {
+    ) -> Option<(u32, &'t Block)> {
         let bin = bin_of(size);
         let fits = self.bins[bin].head.get() != NONE && (size <= SMALL || self.bins[bin].size.get() == size);
         if fits {
@@ -201,7 +220,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block<U>)> {
+    ) -> Option<(u32, &'t Block)> {
         // The wasted part of a block stays a few percent.
         let last = (bin + BEYOND.min(bin as u32 / 8) as usize).min(CLASSES - 1);
         (bin + 1..=last).find_map(|bin| match self.bins[bin].head.get() {
@@ -217,7 +236,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block<U>)> {
+    ) -> Option<(u32, &'t Block)> {
         let mut place = &self.bins[bin].head;
         for _ in 0..LOOKS {
             let slot = place.get();
@@ -233,31 +252,23 @@ impl Bins {
     }
 
     #[inline(always)]
-    fn removed<U: Travel>(&self, block: &Block<U>) {
+    fn removed(&self, block: &Block) {
         let size = block.size.get();
         self.bytes.set(self.bytes.get() - size);
-        if block.order() != Order::Idle {
+        if !block.is_idle() {
             self.pending.set(self.pending.get() - size);
         }
         self.blocks.set(self.blocks.get() - 1);
     }
 
-    /// Keeps a block. Returns those that are too many for a pool of `reserved` bytes; never this
-    /// one.
+    /// Keeps a block. Returns those that are too many for this room; never this one.
     #[inline(always)]
-    pub(crate) fn put<U: Travel>(
-        &self,
-        table: &Table<U>,
-        slot: u32,
-        block: &Block<U>,
-        reserved: u64,
-    ) -> Chain {
+    pub(crate) fn put<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block, room: u64) -> Chain {
         let size = block.size.get();
         let bin = bin_of(size);
         let list = &self.bins[bin];
         let head = list.head.get();
         let bytes = self.bytes.get() + size;
-        let room = ROOM.max(reserved / PART);
         let fits = bytes <= room && self.blocks.get() < MOST && (head == NONE || list.size.get() == size);
         if !fits && !self.is_empty() {
             return self.put_instead(table, slot, block, room);
@@ -266,17 +277,17 @@ impl Bins {
         list.head.set(slot);
         list.size.set(size);
         self.bytes.set(bytes);
-        if block.order() != Order::Idle {
+        if !block.is_idle() {
             self.pending.add(size);
         }
         self.blocks.set(self.blocks.get() + 1);
-        Chain::default()
+        Chain::new()
     }
 
     /// Puts a block after others went.
     #[inline(never)]
-    fn put_instead<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block<U>, room: u64) -> Chain {
-        let mut chain = Chain::default();
+    fn put_instead<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block, room: u64) -> Chain {
+        let mut chain = Chain::new();
         let size = block.size.get();
         let bin = bin_of(size);
         if self.bins[bin].size.get() != size {
@@ -316,7 +327,7 @@ impl Bins {
 
     /// All blocks, or all large ones.
     pub(crate) fn empty<U: Travel>(&self, table: &Table<U>, only_large: bool) -> Chain {
-        let mut chain = Chain::default();
+        let mut chain = Chain::new();
         let first = if only_large { CLASSES } else { 0 };
         for bin in first..BINS {
             if self.is_empty() {

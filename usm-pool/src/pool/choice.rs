@@ -284,7 +284,7 @@ fn grow<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     release(ground, 0);
     let reserved = ground.with(|space| space.counters.reserved);
     let usual = match demand.segment {
-        0 => (reserved / 8).clamp(GROWTH.0, GROWTH.1) & !(GROWTH.0 - 1),
+        0 => (reserved / 32).clamp(GROWTH.0, GROWTH.1) & !(GROWTH.0 - 1),
         bytes => bytes.next_multiple_of(super::space::UNIT),
     };
     let mut bytes = match demand.size <= usual {

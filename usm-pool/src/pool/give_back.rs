@@ -10,32 +10,36 @@ use super::Shared;
 #[cfg(feature = "std")]
 use super::bins::Chain;
 #[cfg(feature = "std")]
-use super::{caches, threads};
+use super::{allocate::caches, threads};
 
 /// What became of a block that came back to a cache.
 #[cfg(feature = "std")]
-enum Put<B: Backend + 'static> {
+enum Put {
     Done,
     /// It is in the cache, and these are too many.
     Over(Chain),
-    /// Not for the cache.
-    Refused(Pending<B>),
+    /// Not for the cache. The operations are the caller's still.
+    Refused,
 }
 
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> Shared<B> {
     /// Puts a block into a cache of the calling thread, whose turn it holds.
     #[inline(always)]
-    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Pending<B>) -> Put<B> {
-        let Some(block) = self.table.get(slot) else { return Put::Refused(uses) };
+    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Option<&mut Pending<B>>) -> Put {
+        let Some(block) = self.table.get(slot) else { return Put::Refused };
         let bytes = block.bytes.get();
-        if bytes == 0 || !caches(self) {
-            return Put::Refused(uses);
+        let room = self.room.get();
+        if cfg!(usm_valgrind) || bytes == 0 || room == 0 {
+            return Put::Refused;
         }
         block.bytes.set(0);
-        block.set_uses(uses);
+        self.count_freed(bytes);
+        if let Some(uses) = uses {
+            self.table.set_uses(slot, core::mem::replace(uses, Pending::none()));
+        }
         cache.flow.free(bytes);
-        let over = cache.bins().put(&self.table, slot, block, self.reserved.get());
+        let over = cache.bins().put(&self.table, slot, block, room);
         if over.is_empty() { Put::Done } else { Put::Over(over) }
     }
 }
@@ -50,13 +54,13 @@ struct GiveBack<B: Backend + 'static> {
 impl<B: Backend + 'static> Drop for GiveBack<B> {
     fn drop(&mut self) {
         let (shared, slot) = (&self.shared, self.slot);
-        let uses = core::mem::replace(&mut self.uses, Pending::none());
         #[cfg(feature = "std")]
-        let uses = match self.put(uses) {
+        match shared.put(slot, &mut self.uses) {
             Put::Done => return,
             Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
-            Put::Refused(uses) => uses,
-        };
+            Put::Refused => {}
+        }
+        let uses = core::mem::replace(&mut self.uses, Pending::none());
         shared.take_in(|space, gone| {
             let block = space.block(slot).filter(|block| block.is_live());
             let Some(block) = block else {
@@ -64,21 +68,21 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
                 return gone.push(uses);
             };
             space.flow.free(block.bytes.get());
+            self.shared.count_freed(block.bytes.get());
             block.bytes.set(0);
-            block.set_uses(uses);
+            self.shared.table.set_uses(slot, uses);
             space.take_back(slot, gone);
         });
     }
 }
 
 #[cfg(feature = "std")]
-impl<B: Backend + 'static> GiveBack<B> {
-    /// Puts the block into the thread's cache, which a thread without one gets.
-    fn put(&self, uses: Pending<B>) -> Put<B> {
-        let shared = &self.shared;
-        let cache = caches(&**shared).then(|| threads::open(shared.id, shared)).flatten();
-        let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused(uses) };
-        let put = shared.put_cached(cache, self.slot, uses);
+impl<B: Backend + 'static> Shared<B> {
+    /// Puts a block into the thread's cache, which a thread without one gets.
+    fn put(self: &Arc<Self>, slot: u32, uses: &mut Pending<B>) -> Put {
+        let cache = caches(&**self).then(|| threads::open(self.id, self)).flatten();
+        let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused };
+        let put = self.put_cached(cache, slot, Some(uses));
         cache.end();
         put
     }
@@ -101,32 +105,59 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
     const ENDS_EXPORTS: bool = true;
 
     #[inline]
-    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
-        #[cfg(feature = "std")]
-        let uses = {
-            // SAFETY: alive until the block is back.
-            let shared = unsafe { lender.as_ref() };
-            let cache = match shared.watch.watches_frees() {
-                true => None,
-                false => threads::find(shared.id).filter(|cache| cache.begin()),
-            };
-            match cache {
-                None => uses,
-                Some(cache) => {
-                    // While the turn is held the block is not back, so the pool lives.
-                    let put = shared.put_cached(cache, slot, uses);
-                    cache.end();
-                    match put {
-                        Put::Done => return,
-                        // SAFETY: the blocks of the chain are not back.
-                        Put::Over(chain) => return unsafe { take_over(lender, chain) },
-                        Put::Refused(uses) => uses,
-                    }
-                }
-            }
-        };
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, mut uses: Pending<B>) {
         // SAFETY: as of this function.
-        unsafe { take_back_slowly(lender, slot, block, uses) }
+        if !unsafe { take_back_cached(lender, slot, Some(&mut uses)) } {
+            // SAFETY: as of this function.
+            unsafe { take_back_slowly(lender, slot, block, uses) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn take_back_unused(lender: NonNull<Self>, slot: u32, block: &Block) {
+        // SAFETY: as of this function.
+        if !unsafe { take_back_cached(lender, slot, None) } {
+            // SAFETY: as of this function.
+            unsafe { take_back_slowly(lender, slot, block, Pending::none()) }
+        }
+    }
+}
+
+/// Puts a block into the calling thread's cache. False, and nothing changes, without one.
+///
+/// # Safety
+/// As of [`Lender::take_back`].
+#[inline(always)]
+unsafe fn take_back_cached<B: Backend + 'static>(
+    lender: NonNull<Shared<B>>,
+    slot: u32,
+    uses: Option<&mut Pending<B>>,
+) -> bool {
+    #[cfg(feature = "std")]
+    {
+        // SAFETY: alive until the block is back.
+        let shared = unsafe { lender.as_ref() };
+        if shared.watch.watches_frees() {
+            return false;
+        }
+        let Some(cache) = threads::find(shared.id).filter(|cache| cache.begin()) else { return false };
+        // While the turn is held the block is not back, so the pool lives.
+        let put = shared.put_cached(cache, slot, uses);
+        cache.end();
+        match put {
+            Put::Done => true,
+            Put::Over(chain) => {
+                // SAFETY: the blocks of the chain are not back.
+                unsafe { take_over(lender, chain) };
+                true
+            }
+            Put::Refused => false,
+        }
+    }
+    #[cfg(not(feature = "std"))]
+    {
+        let _ = (lender, slot, uses);
+        false
     }
 }
 

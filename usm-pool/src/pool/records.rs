@@ -11,7 +11,7 @@ use super::Reuse;
 pub struct PoolOptions {
     /// Most bytes that the pool holds; `None`: what the context gives.
     pub limit: Option<usize>,
-    /// Size of a new segment; 0: an eighth of what the pool holds, from 2 to 32 MiB. A larger
+    /// Size of a new segment; 0: a 32nd of what the pool holds, from 2 to 32 MiB. A larger
     /// request gets a segment of its own size, and a pool that cannot grow by a segment tries less.
     pub segment: usize,
     /// Most bytes that stay when blocks return, if a segment is idle; `None`: no limit. The pool
@@ -19,6 +19,10 @@ pub struct PoolOptions {
     pub keep: Option<usize>,
     /// Whether blocks may be given out while work of other queues uses them.
     pub reuse: Reuse,
+    /// Whether [`PoolStats::peak_live`] counts every moment. Otherwise it is as of the moments at
+    /// which a thread's own blocks did not serve it, or somebody asked; all threads then write no
+    /// common number.
+    pub exact_peak: bool,
 }
 
 /// What a pool holds now, and held at most. In bytes, blocks and waits as counts.

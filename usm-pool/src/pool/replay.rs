@@ -246,7 +246,7 @@ impl Field {
         let slot = own.or_else(|| self.with(|space| space.take_stored(demand, &self.cache)));
         let kept = slot.and_then(|slot| {
             let block = self.table.get(slot)?;
-            Some(Given { slot, address: block.address.get(), uses: block.take_uses() })
+            Some(Given { slot, address: block.address.get(), uses: self.table.take_uses(slot) })
         });
         let given = match kept {
             Some(given) => given,
@@ -271,9 +271,10 @@ impl Field {
         let Some(block) = self.table.get(slot) else { return };
         self.flow.free(block.bytes.get());
         block.bytes.set(0);
-        block.set_uses(uses);
+        self.table.set_uses(slot, uses);
         let mut gone = Vec::new();
-        let over = self.cache.put(&self.table, slot, block, self.with(|space| space.counters.reserved));
+        let room = bins::room(self.with(|space| space.counters.reserved));
+        let over = self.cache.put(&self.table, slot, block, room);
         self.with(|space| space.take_over(over, &mut gone));
     }
 }

@@ -2,12 +2,15 @@
 //! numbers: nothing here reads or writes the memory, calls a driver, or copies or drops an event.
 //! So a short lock can cover every call, and a replay of a trace needs no memory.
 
+mod back;
+mod cut;
+mod segments;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::bins::{self, Bins, Chain, Flow};
-use super::choice::Demand;
-use super::table::{Block, NONE, Table};
+use super::bins::{self, Bins, Flow};
+use super::table::{Block, Table};
 
 /// Sizes and addresses of blocks are multiples of this (bytes).
 pub(crate) const UNIT: u64 = 64;
@@ -83,7 +86,7 @@ impl Order {
     }
 }
 
-impl<U: Travel> Block<U> {
+impl Block {
     /// Whether free neighbours merge at once. A block that nothing uses becomes part of a larger
     /// one that a queue's work still uses, but no large block waits for the work of a small part,
     /// unless only that queue asks. Work of two queues joins only before the pool grows.
@@ -160,6 +163,8 @@ pub(crate) struct Space<U, H> {
     callers: Callers,
     /// Whether a caller is about to add a segment, which may serve others too.
     pub(crate) growing: bool,
+    /// Whether the last handle is gone.
+    pub(crate) is_closed: bool,
     /// Whether no more blocks will be asked for, and the blocks that are out have one count of the
     /// pool together, which the last one that comes back releases.
     pub(crate) ends_with_last: bool,
@@ -191,6 +196,7 @@ impl<U: Travel, H> Space<U, H> {
             detached: 0,
             callers: Callers::None,
             growing: false,
+            is_closed: false,
             ends_with_last: false,
         }
     }
@@ -200,13 +206,13 @@ impl<U: Travel, H> Space<U, H> {
         bytes.max(1).checked_next_multiple_of(UNIT).map(bins::rounded)
     }
 
-    pub(crate) fn block(&self, slot: u32) -> Option<&Block<U>> {
+    pub(crate) fn block(&self, slot: u32) -> Option<&Block> {
         self.table.get(slot)
     }
 
     /// The descriptor of a block that the space knows.
     #[expect(clippy::expect_used, reason = "numbers come from the space's own lists")]
-    fn at(&self, slot: u32) -> &Block<U> {
+    fn at(&self, slot: u32) -> &Block {
         self.table.get(slot).expect("a descriptor of this space")
     }
 
@@ -296,7 +302,7 @@ impl<U: Travel, H> Space<U, H> {
             let fits = orders.filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
             let Some((key, order)) = fits.min() else { break };
             self.detach(order, key);
-            found.push((key.2, self.at(key.2).take_uses()));
+            found.push((key.2, self.table.take_uses(key.2)));
         }
         found
     }
@@ -310,7 +316,7 @@ impl<U: Travel, H> Space<U, H> {
             for (.., slot) in list {
                 let block = self.at(slot);
                 block.set_state(State::Detached);
-                found.push((slot, block.take_uses()));
+                found.push((slot, self.table.take_uses(slot)));
             }
         }
         self.detached += found.len();
@@ -320,7 +326,7 @@ impl<U: Travel, H> Space<U, H> {
     /// Makes a detached block free, with these operations, and merges it with neighbours of the
     /// same order.
     pub(crate) fn attach(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) {
-        self.at(slot).set_uses(uses);
+        self.table.set_uses(slot, uses);
         self.detached -= 1;
         self.enlist(slot, gone);
     }
@@ -330,237 +336,17 @@ impl<U: Travel, H> Space<U, H> {
         self.detached -= 1;
         let block = self.at(slot);
         block.set_state(State::Quarantined);
-        block.set_uses(uses);
+        self.table.set_uses(slot, uses);
         self.counters.leaked += self.at(slot).size.get();
-    }
-
-    /// Puts a block into its list, merged with free neighbours as far as their orders join.
-    fn enlist(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
-        let mut slot = slot;
-        loop {
-            let block = self.at(slot);
-            let (before, after) = (block.before.get(), block.after.get());
-            let joins = |other: u32| {
-                let other = self.block(other).filter(|other| other.state() == State::Free)?;
-                block.joins(other, self.callers).then(|| other.order())
-            };
-            if let Some(order) = joins(after) {
-                self.unlist(after, order);
-                self.swallow(slot, after, gone);
-            } else if let Some(order) = joins(before) {
-                self.unlist(before, order);
-                self.swallow(before, slot, gone);
-                slot = before;
-            } else {
-                break;
-            }
-        }
-        self.at(slot).set_state(State::Free);
-        self.list(slot);
-        slot
-    }
-
-    /// Puts a free block into its list.
-    fn list(&mut self, slot: u32) {
-        let (order, key) = self.key(slot);
-        self.free.entry(order).or_default().insert(key);
-    }
-
-    fn key(&self, slot: u32) -> (Order, Key) {
-        let block = self.at(slot);
-        (block.order(), (block.size.get(), block.address.get(), slot))
-    }
-
-    fn unlist(&mut self, slot: u32, order: Order) {
-        let (_, key) = self.key(slot);
-        if let Some(list) = self.free.get_mut(&order) {
-            list.remove(&key);
-            if list.is_empty() && order != Order::Idle {
-                self.free.remove(&order);
-            }
-        }
-    }
-
-    /// Joins a block with the one after it. Neither is in a list.
-    fn swallow(&mut self, slot: u32, after: u32, gone: &mut Gone<U>) {
-        let next = self.at(after);
-        let (size, following, uses) = (next.size.get(), next.after.get(), next.take_uses());
-        next.set_state(State::Vacant);
-        let block = self.at(slot);
-        block.size.add(size);
-        block.after.set(following);
-        let mut ours = block.take_uses();
-        keep(gone, ours.join(uses));
-        block.set_uses(ours);
-        if following != NONE {
-            self.at(following).before.set(slot);
-        }
-        self.vacant.push(after);
-    }
-
-    /// Merges all free neighbours, whatever the order of their operations.
-    pub(crate) fn merge_all(&mut self, gone: &mut Gone<U>) {
-        for index in 0..self.segments.len() {
-            let Some(segment) = self.segments[index] else { continue };
-            let mut slot = segment.first;
-            while slot != NONE {
-                let block = self.at(slot);
-                let after = block.after.get();
-                let is_free = |block: &Block<U>| block.state() == State::Free;
-                if is_free(block) && self.block(after).is_some_and(is_free) {
-                    let (order, next) = (block.order(), self.at(after).order());
-                    self.unlist(slot, order);
-                    self.unlist(after, next);
-                    self.swallow(slot, after, gone);
-                    self.list(slot);
-                } else {
-                    slot = after;
-                }
-            }
-        }
-    }
-
-    /// Where a request of this size and alignment lies in a block that fits, and whether bytes
-    /// remain before and after it.
-    pub(crate) fn cut(&self, slot: u32, size: u64, alignment: u64) -> (u64, bool, bool) {
-        let block = self.at(slot);
-        let address = block.address.get().next_multiple_of(alignment);
-        let end = block.address.get() + block.size.get();
-        (address, address > block.address.get(), address + size < end)
-    }
-
-    /// Gives a detached block that fits out. Bytes before and after become free blocks with copies
-    /// of its operations: `rest` gives one for each.
-    pub(crate) fn give(
-        &mut self,
-        slot: u32,
-        size: u64,
-        alignment: u64,
-        mut rest: impl FnMut() -> U,
-        gone: &mut Gone<U>,
-    ) {
-        self.detached -= 1;
-        let (address, has_front, has_back) = self.cut(slot, size, alignment);
-        if has_front {
-            let front = self.split_front(slot, address);
-            self.at(front).set_uses(rest());
-            self.enlist(front, gone);
-        }
-        if has_back {
-            let back = self.split_back(slot, size);
-            self.at(back).set_uses(rest());
-            self.enlist(back, gone);
-        }
-        self.at(slot).set_state(State::Out);
-        self.out.insert(address, slot);
-        self.counters.out += size;
-        self.counters.blocks_out += 1;
-    }
-
-    /// Splits the bytes before `address` off. Returns their block.
-    fn split_front(&mut self, slot: u32, address: u64) -> u32 {
-        let block = self.at(slot);
-        let (start, before, segment) = (block.address.get(), block.before.get(), block.segment.get());
-        let front = self.new_slot(start, address - start, (before, slot), segment);
-        match before {
-            NONE => {
-                if let Some(segment) = &mut self.segments[segment as usize] {
-                    segment.first = front;
-                }
-            }
-            before => self.at(before).after.set(front),
-        }
-        let block = self.at(slot);
-        block.size.set(block.size.get() - (address - start));
-        block.address.set(address);
-        block.before.set(front);
-        front
-    }
-
-    /// Splits the bytes after the first `size` off. Returns their block.
-    fn split_back(&mut self, slot: u32, size: u64) -> u32 {
-        let block = self.at(slot);
-        let (address, all) = (block.address.get(), block.size.get());
-        let (after, segment) = (block.after.get(), block.segment.get());
-        let back = self.new_slot(address + size, all - size, (slot, after), segment);
-        if after != NONE {
-            self.at(after).before.set(back);
-        }
-        let block = self.at(slot);
-        block.size.set(size);
-        block.after.set(back);
-        back
     }
 
     /// The operations on a detached block, which they leave.
     pub(crate) fn take_uses(&mut self, slot: u32) -> U {
-        self.at(slot).take_uses()
-    }
-
-    /// Takes a block back that no owner has any more; its operations are in the descriptor. Returns
-    /// false, and changes nothing but a counter, if it is not out.
-    pub(crate) fn take_back(&mut self, slot: u32, gone: &mut Gone<U>) -> bool {
-        if self.block(slot).is_none_or(|block| block.state() != State::Out) {
-            self.counters.misuses += 1;
-            return false;
-        }
-        let block = self.at(slot);
-        let (address, size) = (block.address.get(), block.size.get());
-        self.out.remove(&address);
-        self.counters.out -= size;
-        self.counters.blocks_out -= 1;
-        self.enlist(slot, gone);
-        true
-    }
-
-    /// Takes all blocks of a chain back.
-    pub(crate) fn take_chain(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
-        let table = self.table.clone();
-        while let Some(slot) = chain.pop(&table) {
-            self.take_back(slot, gone);
-        }
-    }
-
-    /// Takes what a cache could not hold: small blocks wait for the next cache that needs them.
-    pub(crate) fn take_over(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
-        let table = self.table.clone();
-        while let Some(slot) = chain.pop(&table) {
-            match table.get(slot).filter(|block| block.size.get() <= bins::SMALL) {
-                Some(block) => {
-                    let more = self.store.put(&table, slot, block, self.counters.reserved);
-                    self.take_chain(more, gone);
-                }
-                None => _ = self.take_back(slot, gone),
-            }
-        }
-    }
-
-    /// A small block of the shared store, and some more for the cache whose turn the caller holds.
-    pub(crate) fn take_stored(&mut self, demand: &Demand, cache: &Bins) -> Option<u32> {
-        if demand.size > bins::SMALL || self.store.is_empty() {
-            return None;
-        }
-        let Demand { size, alignment, queue, .. } = *demand;
-        let take = || self.store.take(&self.table, size, alignment, queue);
-        let (slot, _) = take()?;
-        let more = bins::BATCH.0.min((bins::BATCH.1 / size) as u32);
-        if cache.is_poor() {
-            for (slot, block) in core::iter::from_fn(take).take(more as usize) {
-                let none = cache.put(&self.table, slot, block, u64::MAX);
-                debug_assert!(none.is_empty());
-            }
-        }
-        Some(slot)
-    }
-
-    /// Puts the shared store's blocks back.
-    pub(crate) fn empty_store(&mut self, gone: &mut Gone<U>) {
-        let all = self.store.empty(&self.table, false);
-        self.take_chain(all, gone);
+        self.table.take_uses(slot)
     }
 
     /// The block with an owner that contains this address.
-    pub(crate) fn find(&self, address: u64) -> Option<&Block<U>> {
+    pub(crate) fn find(&self, address: u64) -> Option<&Block> {
         let (_, slot) = self.out.range(..=address).next_back()?;
         let block = self.block(*slot)?;
         // An allocation or a free may be under way on another thread.
@@ -568,144 +354,7 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// All blocks that are out, by address.
-    pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block<U>> {
+    pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block> {
         self.out.values().filter_map(|slot| self.block(*slot))
-    }
-
-    /// Reserves bytes within the limit, before they are allocated.
-    pub(crate) fn reserve(&mut self, bytes: u64, limit: u64) -> bool {
-        let sum = self.counters.reserved.saturating_add(bytes);
-        let fits = sum <= limit;
-        if fits {
-            self.counters.reserved = sum;
-        }
-        fits
-    }
-
-    /// Cancels a reservation, or ends that of a freed segment.
-    pub(crate) fn unreserve(&mut self, bytes: u64) {
-        self.counters.reserved -= bytes;
-    }
-
-    /// Adds a segment whose bytes are reserved, as one detached block. Returns its
-    /// number.
-    pub(crate) fn add_segment(&mut self, address: u64, bytes: u64, handle: H) -> u32 {
-        let index = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());
-        if index == self.segments.len() {
-            self.segments.push(None);
-            self.handles.push(None);
-        }
-        let slot = self.new_slot(address, bytes, (NONE, NONE), index as u32);
-        self.segments[index] = Some(Segment { address, bytes, first: slot });
-        self.handles[index] = Some(handle);
-        self.detached += 1;
-        self.counters.peak_reserved = self.counters.peak_reserved.max(self.counters.reserved);
-        slot
-    }
-
-    /// Takes a segment out that is one idle block, the largest first. Its bytes stay reserved until
-    /// [`unreserve`](Self::unreserve).
-    pub(crate) fn remove_idle_segment(&mut self) -> Option<(Segment, H)> {
-        let idle = self.free.get(&Order::Idle)?;
-        let whole = |key: &&Key| {
-            let block = self.at(key.2);
-            block.before.get() == NONE && block.after.get() == NONE
-        };
-        let slot = idle.iter().rev().find(whole)?.2;
-        self.unlist(slot, Order::Idle);
-        let index = self.at(slot).segment.get() as usize;
-        self.at(slot).set_state(State::Vacant);
-        self.vacant.push(slot);
-        self.segments[index].take().zip(self.handles[index].take())
-    }
-
-    /// Bytes of free blocks: without operations, and with some.
-    pub(crate) fn free_bytes(&self) -> (u64, u64) {
-        let sum = |list: &BTreeSet<Key>| list.iter().map(|key| key.0).sum::<u64>();
-        let idle = self.free.get(&Order::Idle).map_or(0, sum);
-        let all: u64 = self.free.values().map(sum).sum();
-        (idle, all - idle)
-    }
-
-    /// Bytes of the largest free block.
-    pub(crate) fn largest_free(&self) -> u64 {
-        self.free.values().filter_map(|list| list.last()).map(|key| key.0).max().unwrap_or(0)
-    }
-
-    /// The segments in use, by number.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = (u32, Segment)> {
-        let numbered = self.segments.iter().enumerate();
-        numbered.filter_map(|(index, segment)| Some((index as u32, (*segment)?)))
-    }
-
-    /// The blocks of a segment, by address.
-    pub(crate) fn blocks_of(&self, segment: Segment) -> impl Iterator<Item = &Block<U>> {
-        let mut slot = segment.first;
-        core::iter::from_fn(move || {
-            let block = self.block(slot)?;
-            slot = block.after.get();
-            Some(block)
-        })
-    }
-
-    /// Everything, for the end: each segment's memory with the operations on it.
-    pub(crate) fn end(&mut self, gone: &mut Gone<U>) -> Vec<(H, U)> {
-        let mut all = Vec::new();
-        for (index, segment) in self.segments().collect::<Vec<_>>() {
-            let (mut slot, mut uses) = (segment.first, U::NONE);
-            while slot != NONE {
-                let block = self.at(slot);
-                slot = block.after.get();
-                keep(gone, uses.join(block.take_uses()));
-            }
-            if let Some(handle) = self.handles[index as usize].take() {
-                all.push((handle, uses));
-            }
-        }
-        self.segments.clear();
-        all
-    }
-
-    /// Panics with what is wrong.
-    pub(crate) fn check(&self) {
-        let (mut listed, mut bytes, mut leaked, mut out) = (0, 0, 0, (0, 0));
-        for (index, segment) in self.segments() {
-            let (mut at, mut before) = (segment.address, NONE);
-            let mut slot = segment.first;
-            while slot != NONE {
-                let (block, (order, key)) = (self.at(slot), self.key(slot));
-                let place = (block.address.get(), block.before.get(), block.segment.get());
-                assert_eq!(place, (at, before, index), "slot {slot}");
-                let size = block.size.get();
-                assert!(size > 0 && size % UNIT == 0, "slot {slot} of {size} bytes");
-                match block.state() {
-                    State::Free => {
-                        let is_listed = self.free.get(&order).is_some_and(|list| list.contains(&key));
-                        assert!(is_listed, "slot {slot} is in no list");
-                        listed += 1;
-                        let next = self.block(block.after.get());
-                        let joins = next.is_some_and(|next| {
-                            next.state() == State::Free && block.joins(next, self.callers)
-                        });
-                        assert!(!joins, "slot {slot} and the next are free, and join");
-                    }
-                    State::Out => {
-                        out = (out.0 + size, out.1 + 1);
-                        assert_eq!(self.out.get(&at), Some(&slot));
-                        assert!(block.bytes.get() <= size, "slot {slot}");
-                    }
-                    State::Quarantined => leaked += size,
-                    State::Detached => {}
-                    State::Vacant => panic!("slot {slot} is vacant in a segment"),
-                }
-                (at, before, slot) = (at + size, slot, block.after.get());
-            }
-            assert_eq!(at, segment.address + segment.bytes, "segment {index}");
-            bytes += segment.bytes;
-        }
-        assert_eq!(listed, self.free.values().map(BTreeSet::len).sum::<usize>());
-        assert_eq!(out, (self.counters.out, self.counters.blocks_out));
-        assert_eq!((self.out.len() as u64, leaked), (out.1, self.counters.leaked));
-        assert!(bytes <= self.counters.reserved, "{bytes} of {} reserved", self.counters.reserved);
     }
 }

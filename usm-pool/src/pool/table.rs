@@ -57,9 +57,14 @@ impl Num64 {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Adds for several threads. Returns what was there.
+    /// Adds for several threads; the sum may wrap. Returns what was there.
     pub(crate) fn add_shared(&self, more: u64) -> u64 {
         self.0.fetch_add(more, Ordering::Relaxed)
+    }
+
+    /// Raises the number for several threads.
+    pub(crate) fn raise_shared(&self, to: u64) {
+        self.0.fetch_max(to, Ordering::Relaxed);
     }
 }
 
@@ -83,8 +88,13 @@ impl Num64 {
 
     pub(crate) fn add_shared(&self, more: u64) -> u64 {
         let mut value = self.0.lock();
-        *value += more;
-        *value - more
+        let sum = value.wrapping_add(more);
+        core::mem::replace(&mut *value, sum)
+    }
+
+    pub(crate) fn raise_shared(&self, to: u64) {
+        let mut value = self.0.lock();
+        *value = to.max(*value);
     }
 }
 
@@ -98,14 +108,14 @@ impl Num64 {
 /// The descriptor of a block, outside of the memory. Two threads write no common line.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Block<U> {
+pub(crate) struct Block {
     pub(crate) address: Num64,
     pub(crate) size: Num64,
     /// Bytes that the owner asked for; 0 while there is none.
     pub(crate) bytes: Num64,
     /// The number of the allocation, from 1.
     pub(crate) id: Num64,
-    /// How its operations are ordered, for caches: that of `uses` while the block is out.
+    /// How its unfinished operations are ordered, which the table has.
     order: Num64,
     pub(crate) tag: Num32,
     /// The next block of a cache's list.
@@ -115,11 +125,9 @@ pub(crate) struct Block<U> {
     pub(crate) after: Num32,
     pub(crate) segment: Num32,
     state: Num32,
-    /// Never waited for: only the holder takes it.
-    uses: Mutex<U>,
 }
 
-impl<U: Travel> Block<U> {
+impl Block {
     fn vacant() -> Self {
         Self {
             address: Num64::new(0),
@@ -133,7 +141,6 @@ impl<U: Travel> Block<U> {
             after: Num32::new(NONE),
             segment: Num32::new(0),
             state: Num32::new(State::Vacant as u32),
-            uses: Mutex::new(U::NONE),
         }
     }
 
@@ -150,41 +157,17 @@ impl<U: Travel> Block<U> {
         Order::of_code(self.order.get())
     }
 
+    /// Whether no unfinished operations are known.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.order.get() == Order::Idle.code()
+    }
+
     /// Whether an operation of the queue with this code may use the bytes at once.
     #[inline(always)]
     pub(crate) fn is_ready_for(&self, queue: u64) -> bool {
         let order = self.order.get();
         order == Order::Idle.code() || order == queue
-    }
-
-    /// The unfinished operations, which leave the descriptor.
-    #[inline(always)]
-    pub(crate) fn take_uses(&self) -> U {
-        match self.order.get() == Order::Idle.code() {
-            true => U::NONE,
-            false => self.take_some(),
-        }
-    }
-
-    #[inline(never)]
-    fn take_some(&self) -> U {
-        self.order.set(Order::Idle.code());
-        core::mem::replace(&mut *self.uses.lock(), U::NONE)
-    }
-
-    /// Sets the unfinished operations of a block without any.
-    #[inline(always)]
-    pub(crate) fn set_uses(&self, uses: U) {
-        let order = uses.order();
-        if order != Order::Idle {
-            self.set_some(uses, order);
-        }
-    }
-
-    #[inline(never)]
-    fn set_some(&self, uses: U, order: Order) {
-        self.order.set(order.code());
-        *self.uses.lock() = uses;
     }
 
     /// Whether an owner has the block.
@@ -197,32 +180,71 @@ impl<U: Travel> Block<U> {
 const FIRST: u32 = 64;
 const CHUNKS: usize = 26;
 
-/// Null, or the descriptors of one chunk, which the table owns and never moves.
-type Chunk<U> = AtomicPtr<Block<U>>;
-
-#[derive(Debug)]
-struct Chunks<U>([Chunk<U>; CHUNKS], PhantomData<Box<[Block<U>]>>);
-
 const fn len_of(chunk: usize) -> usize {
     (FIRST as usize) << chunk
 }
 
-impl<U> Drop for Chunks<U> {
+/// Null, or the values of one chunk, which the list owns and never moves.
+type Chunk<T> = AtomicPtr<T>;
+
+/// A list that grows by chunks.
+#[derive(Debug)]
+struct Chunks<T>([Chunk<T>; CHUNKS], PhantomData<Box<[T]>>);
+
+impl<T> Chunks<T> {
+    const fn new() -> Self {
+        Self([const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS], PhantomData)
+    }
+
+    #[inline(always)]
+    fn get(&self, slot: u32) -> Option<&T> {
+        let (chunk, index) = place(slot);
+        let first = self.0.get(chunk)?.load(Ordering::Acquire);
+        if first.is_null() {
+            return None;
+        }
+        // SAFETY: `place` keeps the index below the length of the chunk.
+        let value = unsafe { first.add(index) };
+        // SAFETY: the chunk lives as long as the list.
+        Some(unsafe { &*value })
+    }
+
+    /// Makes sure that the list has this number. Only one thread at a time calls it.
+    fn extend_to(&self, slot: u32, make: impl Fn() -> T) {
+        let (chunk, _) = place(slot);
+        let Some(of_slot) = self.0.get(chunk) else { return };
+        if of_slot.load(Ordering::Relaxed).is_null() {
+            let new: Box<[T]> = (0..len_of(chunk)).map(|_| make()).collect();
+            of_slot.store(Box::into_raw(new).cast(), Ordering::Release);
+        }
+    }
+}
+
+impl<T> Drop for Chunks<T> {
     fn drop(&mut self) {
         for (number, chunk) in self.0.iter_mut().enumerate() {
             let first = *chunk.get_mut();
             if !first.is_null() {
                 let all = core::ptr::slice_from_raw_parts_mut(first, len_of(number));
-                // SAFETY: made of a box of this length by `extend_to`; nothing borrows the table.
+                // SAFETY: made of a box of this length by `extend_to`; nothing borrows the list.
                 drop(unsafe { Box::from_raw(all) });
             }
         }
     }
 }
 
+#[derive(Debug)]
+struct Lists<U> {
+    blocks: Chunks<Block>,
+    /// The unfinished operations of blocks, in chunks that the first block with any makes: memory
+    /// of the host has none. A lock is never waited for: only the block's holder takes it.
+    uses: Chunks<Mutex<U>>,
+    extending: Mutex<()>,
+}
+
 /// The descriptors by number.
 #[derive(Debug)]
-pub(crate) struct Table<U>(Arc<Chunks<U>>);
+pub(crate) struct Table<U>(Arc<Lists<U>>);
 
 impl<U> Clone for Table<U> {
     fn clone(&self) -> Self {
@@ -239,30 +261,55 @@ fn place(slot: u32) -> (usize, usize) {
 
 impl<U: Travel> Table<U> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Chunks([const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS], PhantomData)))
+        let (blocks, uses, extending) = (Chunks::new(), Chunks::new(), Mutex::new(()));
+        Self(Arc::new(Lists { blocks, uses, extending }))
     }
 
     /// The descriptor of a number that the table has.
     #[inline(always)]
-    pub(crate) fn get(&self, slot: u32) -> Option<&Block<U>> {
-        let (chunk, index) = place(slot);
-        let first = self.0.0.get(chunk)?.load(Ordering::Acquire);
-        if first.is_null() {
-            return None;
-        }
-        // SAFETY: `place` keeps the index below the length of the chunk.
-        let block = unsafe { first.add(index) };
-        // SAFETY: the chunk lives as long as the table.
-        Some(unsafe { &*block })
+    pub(crate) fn get(&self, slot: u32) -> Option<&Block> {
+        self.0.blocks.get(slot)
     }
 
     /// Makes sure that the table has this number. Only the holder of the space's lock calls it.
     pub(crate) fn extend_to(&self, slot: u32) {
-        let (chunk, _) = place(slot);
-        let Some(of_slot) = self.0.0.get(chunk) else { return };
-        if of_slot.load(Ordering::Relaxed).is_null() {
-            let new: Box<[Block<U>]> = (0..len_of(chunk)).map(|_| Block::vacant()).collect();
-            of_slot.store(Box::into_raw(new).cast(), Ordering::Release);
+        self.0.blocks.extend_to(slot, Block::vacant);
+    }
+
+    /// The unfinished operations of a block, which leave it.
+    #[inline(always)]
+    pub(crate) fn take_uses(&self, slot: u32) -> U {
+        match self.get(slot) {
+            Some(block) if !block.is_idle() => self.take_some(slot, block),
+            _ => U::NONE,
+        }
+    }
+
+    #[inline(never)]
+    fn take_some(&self, slot: u32, block: &Block) -> U {
+        block.order.set(Order::Idle.code());
+        let uses = self.0.uses.get(slot);
+        uses.map_or(U::NONE, |uses| core::mem::replace(&mut *uses.lock(), U::NONE))
+    }
+
+    /// Sets the unfinished operations of a block without any.
+    #[inline(always)]
+    pub(crate) fn set_uses(&self, slot: u32, uses: U) {
+        let order = uses.order();
+        if order != Order::Idle {
+            self.set_some(slot, uses, order);
+        }
+    }
+
+    #[inline(never)]
+    fn set_some(&self, slot: u32, uses: U, order: Order) {
+        if self.0.uses.get(slot).is_none() {
+            let _extending = self.0.extending.lock();
+            self.0.uses.extend_to(slot, || Mutex::new(U::NONE));
+        }
+        if let Some((block, place)) = self.get(slot).zip(self.0.uses.get(slot)) {
+            block.order.set(order.code());
+            *place.lock() = uses;
         }
     }
 }

@@ -125,6 +125,7 @@ impl Cache {
     }
 
     /// Whether the cache is this pool's.
+    #[inline(always)]
     pub(super) fn is_of(&self, pool: u64) -> bool {
         self.pool.get() == pool
     }

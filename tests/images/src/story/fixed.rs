@@ -1,6 +1,7 @@
 //! The part without a heap: memory from a caller's block, dictionaries in a caller's text, a plan
 //! from constant tables.
 
+use core::alloc::Layout;
 use core::mem::MaybeUninit;
 
 use usm_core::backend::host::Arena;
@@ -8,7 +9,7 @@ use usm_core::{AllocKind, Device, Host, QueueOrder, Shared, UsmVec};
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
 use usm_kernel::sample::{reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange, Reversed};
-use usm_pool::{Buffer, verify};
+use usm_pool::{Buffer, FixedNode, FixedPool, verify};
 
 use super::text::Text;
 use super::{Narrator, Refusal, check};
@@ -73,6 +74,24 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     let stats = context.stats();
     check(stats.sum.current == 0 && stats.leaked == 0, "statistics after the last free")?;
     narrator.say(format_args!("peak {peak} bytes, now {}", stats.sum.current))
+}
+
+/// Blocks of a pool whose memory and records are the caller's.
+pub(super) fn pool(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
+    let (mut block, mut nodes) = ([MaybeUninit::uninit(); 4096], [FixedNode::VACANT; 8]);
+    let mut pool = FixedPool::new(&mut block, &mut nodes);
+    let kilobyte = Layout::from_size_align(1024, 1)?;
+    let mut blocks = [pool.allocate(kilobyte)?; 3];
+    for block in &mut blocks[1..] {
+        *block = pool.allocate(kilobyte)?;
+    }
+    let refused = pool.allocate(Layout::from_size_align(1025, 1)?);
+    check(refused.is_err(), "a block beyond the rest")?;
+    for block in blocks {
+        check(pool.free(block) && !pool.free(block), "a block returned once")?;
+    }
+    pool.allocate(Layout::from_size_align(4096, 1)?)?;
+    narrator.say(format_args!("fixed pool: {} blocks of 1024 bytes, then one of 4096", blocks.len()))
 }
 
 /// Writes the dictionary of an array, reads it back, and proves that it lies inside its allocation.

@@ -27,6 +27,7 @@ pub(crate) fn tell(output: &mut dyn Write) -> bool {
 fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     fixed::memory_and_kernel(narrator)?;
     samples::samples(narrator)?;
+    fixed::pool(narrator)?;
     fixed::dictionary(narrator)?;
     fixed::plan(narrator)?;
     #[cfg(feature = "alloc")]

@@ -7,30 +7,25 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::time::Duration;
 
+use super::blocks::{Blocks, FixedNode, Found};
 use super::synchronous::Synchronous;
 use super::{HostDevice, HostEvent, HostQueue, state};
+use crate::AllocKind;
 use crate::backend::{Backend, Block, ContextOps, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
 use crate::context_state::ContextState;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::sync::Mutex;
-use crate::{AllocKind, MemoryType};
 
-#[derive(Clone, Copy, Debug)]
-struct Live {
-    offset: usize,
-    size: usize,
-    kind: AllocKind,
-}
-
-/// Live blocks in order of their offset; first fit.
+/// The blocks of an arena, with their records.
 #[derive(Debug)]
 struct Table<const BLOCKS: usize> {
-    live: [Live; BLOCKS],
-    len: usize,
+    blocks: Blocks,
+    nodes: [[FixedNode; 2]; BLOCKS],
 }
 
-/// A fixed region of memory with at most `BLOCKS` live allocations, placed first fit.
+/// A fixed region of memory with at most `BLOCKS` live allocations, as a
+/// [`FixedPool`](super::FixedPool) places them.
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -78,10 +73,11 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
     pub fn new(memory: &'m mut [MaybeUninit<u8>]) -> Self {
         let (base, len) = (NonNull::from(&mut *memory).cast(), memory.len());
         let device = HostDevice::with_memory(len as u64);
-        let free = Live { offset: 0, size: 0, kind: AllocKind::Unknown };
+        let mut nodes = [[FixedNode::VACANT; 2]; BLOCKS];
+        let blocks = Blocks::new(nodes.as_flattened_mut(), base.as_ptr() as usize, len);
         Self {
             base,
-            table: Mutex::new(Table { live: [free; BLOCKS], len: 0 }),
+            table: Mutex::new(Table { blocks, nodes }),
             device,
             shared: state(device.info),
             memory: PhantomData,
@@ -96,8 +92,11 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
     }
 
     /// Runs `call` on the table. A fork leaves the table free in the child.
-    fn with_table<R>(&self, call: impl FnOnce(&mut Table<BLOCKS>) -> R) -> R {
-        let locked = || call(&mut self.table.lock());
+    fn with_table<R>(&self, call: impl FnOnce(&mut Blocks, &mut [FixedNode]) -> R) -> R {
+        let locked = || {
+            let Table { blocks, nodes } = &mut *self.table.lock();
+            call(blocks, nodes.as_flattened_mut())
+        };
         #[cfg(feature = "std")]
         return crate::process::in_arena(locked);
         #[cfg(not(feature = "std"))]
@@ -105,67 +104,20 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
     }
 
     fn place(&self, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
-        self.with_table(|table| self.place_in(table, layout, kind))
-    }
-
-    fn place_in(&self, table: &mut Table<BLOCKS>, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
-        let count = table.len;
-        if count == BLOCKS {
-            return Err(ErrorKind::TooManyBlocks { limit: BLOCKS }.into());
-        }
-        let mut start = 0;
-        for index in 0..=count {
-            let end = if index == count { self.len } else { table.live[index].offset };
-            if let Some(offset) = self.fit(start, end, layout) {
-                table.live.copy_within(index..count, index + 1);
-                table.live[index] = Live { offset, size: layout.size(), kind };
-                table.len += 1;
-                // SAFETY: `fit` keeps the offset inside the region.
-                return Ok(unsafe { self.base.add(offset) });
-            }
-            if index < count {
-                start = end + table.live[index].size;
-            }
-        }
-        let requested = layout.size() as u64;
-        Err(ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
-    }
-
-    /// The first aligned offset in `start..end` with room for `layout`. Alignment counts in
-    /// addresses.
-    fn fit(&self, start: usize, end: usize, layout: Layout) -> Option<usize> {
-        let base = self.base.as_ptr() as usize;
-        let address = base.checked_add(start)?.checked_next_multiple_of(layout.align())?;
-        let offset = address - base;
-        let stop = offset.checked_add(layout.size())?;
-        (stop <= end).then_some(offset)
-    }
-
-    fn give_back(&self, block: &Block) {
-        let offset = block.address() - self.base.as_ptr() as usize;
-        self.with_table(|table| {
-            let count = table.len;
-            if let Some(index) = table.live[..count].iter().position(|live| live.offset == offset) {
-                table.live.copy_within(index + 1..count, index);
-                table.len -= 1;
-            }
-        });
+        let start = self.with_table(|blocks, nodes| blocks.allocate(nodes, layout, kind))?;
+        // SAFETY: blocks lie inside the region.
+        Ok(unsafe { self.base.add(start - self.base.as_ptr() as usize) })
     }
 
     fn find(&self, address: usize) -> PointerInfo {
-        let base = self.base.as_ptr() as usize;
-        let Some(offset) = address.checked_sub(base) else { return PointerInfo::UNKNOWN };
-        let holds = |live: &&Live| offset >= live.offset && offset - live.offset < live.size;
-        self.with_table(|table| table.live[..table.len].iter().find(holds).copied()).map_or(
-            PointerInfo::UNKNOWN,
-            |live| PointerInfo {
-                kind: live.kind,
-                base: base + live.offset,
-                size: live.size,
-                device: (live.kind != AllocKind::Host).then_some(self.shared.info().ordinal),
-                context: self.shared.id(),
-            },
-        )
+        let found = self.with_table(|_, nodes| Blocks::find(nodes, address));
+        found.map_or(PointerInfo::UNKNOWN, |Found { start, bytes, kind }| PointerInfo {
+            kind,
+            base: start,
+            size: bytes,
+            device: (kind != AllocKind::Host).then_some(self.shared.info().ordinal),
+            context: self.shared.id(),
+        })
     }
 }
 
@@ -222,7 +174,7 @@ impl<'a, const BLOCKS: usize> ContextOps<FixedHost<'a, BLOCKS>> for &'a Arena<'a
     }
 
     unsafe fn free(&self, block: &Block) {
-        self.give_back(block);
+        let _ = self.with_table(|blocks, nodes| blocks.free(nodes, block.address()));
     }
 
     fn query(&self, address: usize) -> Result<PointerInfo> {

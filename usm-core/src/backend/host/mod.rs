@@ -2,11 +2,15 @@
 //! their call returns.
 
 mod arena;
+mod blocks;
+mod fixed_pool;
 #[cfg(feature = "alloc")]
 mod heap;
 mod synchronous;
 
 pub use arena::{Arena, FixedHost};
+pub use blocks::FixedNode;
+pub use fixed_pool::FixedPool;
 #[cfg(feature = "alloc")]
 pub use heap::{HostContext, HostHeap};
 pub use synchronous::Synchronous;

@@ -1,0 +1,70 @@
+//! How blocks come back, and the store that the caches of threads share.
+
+use super::super::bins::{self, Bins, Chain};
+use super::super::choice::Demand;
+use super::{Gone, Space, State, Travel};
+
+impl<U: Travel, H> Space<U, H> {
+    /// Takes a block back that no owner has any more; its operations are in the descriptor. Returns
+    /// false, and changes nothing but a counter, if it is not out.
+    pub(crate) fn take_back(&mut self, slot: u32, gone: &mut Gone<U>) -> bool {
+        if self.block(slot).is_none_or(|block| block.state() != State::Out) {
+            self.counters.misuses += 1;
+            return false;
+        }
+        let block = self.at(slot);
+        let (address, size) = (block.address.get(), block.size.get());
+        self.out.remove(&address);
+        self.counters.out -= size;
+        self.counters.blocks_out -= 1;
+        self.enlist(slot, gone);
+        true
+    }
+
+    /// Takes all blocks of a chain back.
+    pub(crate) fn take_chain(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
+        let table = self.table.clone();
+        while let Some(slot) = chain.pop(&table) {
+            self.take_back(slot, gone);
+        }
+    }
+
+    /// Takes what a cache could not hold: small blocks wait for the next cache that needs them.
+    pub(crate) fn take_over(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
+        let table = self.table.clone();
+        let room = bins::room_of_store(self.counters.reserved);
+        while let Some(slot) = chain.pop(&table) {
+            match table.get(slot).filter(|block| block.size.get() <= bins::SMALL) {
+                Some(block) => {
+                    let more = self.store.put(&table, slot, block, room);
+                    self.take_chain(more, gone);
+                }
+                None => _ = self.take_back(slot, gone),
+            }
+        }
+    }
+
+    /// A small block of the shared store, and some more for the cache whose turn the caller holds.
+    pub(crate) fn take_stored(&mut self, demand: &Demand, cache: &Bins) -> Option<u32> {
+        if demand.size > bins::SMALL || self.store.is_empty() {
+            return None;
+        }
+        let Demand { size, alignment, queue, .. } = *demand;
+        let take = || self.store.take(&self.table, size, alignment, queue);
+        let (slot, _) = take()?;
+        let more = bins::BATCH.0.min((bins::BATCH.1 / size) as u32);
+        if cache.is_poor() {
+            for (slot, block) in core::iter::from_fn(take).take(more as usize) {
+                let none = cache.put(&self.table, slot, block, u64::MAX);
+                debug_assert!(none.is_empty());
+            }
+        }
+        Some(slot)
+    }
+
+    /// Puts the shared store's blocks back.
+    pub(crate) fn empty_store(&mut self, gone: &mut Gone<U>) {
+        let all = self.store.empty(&self.table, false);
+        self.take_chain(all, gone);
+    }
+}
