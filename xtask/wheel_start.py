@@ -9,7 +9,7 @@ import usm
 
 @usm.kernel
 def add(a: usm.Array, x: float):
-    i = usm.global_id(0)
+    i = usm.get_global_id(0)
     a[i] = a[i] + x
 
 
@@ -20,7 +20,7 @@ def main():
     assert array.tolist() == [1.5, 2.5, 3.5], array
     again = pickle.loads(pickle.dumps(array))
     assert again.tolist() == array.tolist(), again
-    plan = usm.plan("id,lower,upper,size\n0,0,2,4\n1,1,3,8\n2,2,4,4\n")
+    plan = usm.plan([(0, 2, 4), (1, 3, 8), (2, 4, 4)])
     plan.verify()
     print("peak", plan.peak, "bytes")
     from usm.__main__ import main as command

@@ -49,9 +49,11 @@ fn build_with(
         // A program that links to the file needs its name, not its path at build time.
         build.arg("-Clink-arg=-Wl,-soname,libusm_nrt.so");
     }
-    if platform.is_some_and(|platform| platform.ends_with("-musl")) {
-        // A library cannot contain the C library of the program that opens it.
-        build.arg("-Ctarget-feature=-crt-static");
+    if let Some(platform) = platform.filter(|platform| platform.ends_with("-musl")) {
+        // A library cannot contain the C library of the program that opens it. In cargo's own
+        // variable: it asks the compiler with these flags whether the target has such libraries.
+        let variable = platform.to_uppercase().replace('-', "_");
+        build.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), "-Ctarget-feature=-crt-static");
     }
     if let Some(linker) = linker {
         build.arg(format!("-Clinker={}", linker.display()));
