@@ -14,6 +14,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use usm_core::backend::host::HostHeap;
 use usm_core::history::{Operation, Record};
 use usm_core::{AllocKind, Allocation, Block, Context, Lender, MemorySource, Pending, Request};
+use usm_interface::Dtype;
+use usm_interface::arrow::{Column, abi as arrow};
 use usm_interface::dlpack::abi::{self, Managed};
 use usm_interface::dlpack::{Device, Tensor};
 use usm_interface::{Field, Policy, dict};
@@ -30,6 +32,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
     // The waits run on a thread of their own, which a panic ends.
     ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
+    ("usm-interface/src/arrow/abi/export.rs", "release_schema release_list release_values", Below::Program),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
     // Arithmetic that does not panic.
     ("usm-kernel-jit/src/math.rs", "fabs fmaf", Below::OurOwn),
@@ -71,6 +74,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-plan/src/capi/export.rs", "$name", Below::OurOwn),
     // Python runs below these functions, and its exceptions are no panics.
     ("usm-python/src/exchange/capsule.rs", "delete_queue delete_context", Below::OurOwn),
+    ("usm-python/src/exchange/arrow/capsule.rs", "free", Below::Frames),
     ("usm-python/src/exchange/dlpack/capsule.rs", "delete", Below::Frames),
     (
         "usm-python/src/exchange/dlpack/exchange.rs",
@@ -527,6 +531,26 @@ fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
         planned("first")
     });
     assert_eq!((outcome, abi::caught_panics() - caught), ("first", 4));
+}
+
+#[test]
+fn the_owner_of_an_exported_column_panics_behind_the_release() {
+    let _alone = lock_process();
+    for shape in [&[6][..], &[2, 3]] {
+        let caught = abi::caught_panics();
+        let export = || {
+            let column = Column::<2>::new(Dtype::U8, shape, 4096, Device::CPU).expect("a column");
+            arrow::export(&column, core::ptr::without_provenance(4096), Keeps).expect("a column")
+        };
+        assert_eq!(panic_of(|| drop(export())), "kept by a tensor");
+        // C receives the structure and calls its callback.
+        let mut raw = export().1.into_raw();
+        let release = raw.array.release.expect("a callback");
+        // SAFETY: called once, with its structure.
+        unsafe { release(&raw mut raw.array) };
+        assert!(raw.array.release.is_none());
+        assert_eq!(abi::caught_panics() - caught, 2);
+    }
 }
 
 /// Keeps a tensor in a block: two crates catch, each in its own frames.

@@ -1,5 +1,5 @@
-#![cfg(feature = "alloc")]
 //! Arrow's C structures: ownership, release, chunks, missing entries, hostile fields.
+#![cfg(feature = "alloc")]
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{self, NonNull, null_mut};

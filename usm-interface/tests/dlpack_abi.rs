@@ -1,5 +1,5 @@
-#![cfg(feature = "alloc")]
 //! The C structures: ownership, deleters, and the reads before the version is known.
+#![cfg(feature = "alloc")]
 
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};

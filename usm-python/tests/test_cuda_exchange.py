@@ -50,6 +50,35 @@ def run(cuda_driver):
     return run
 
 
+def test_a_stream_of_another_library_is_a_queue(run):
+    run("""
+        class Theirs:
+            def __init__(self, answer):
+                self.answer = answer
+            def __cuda_stream__(self):
+                return self.answer
+
+        for device in (0, 1):
+            handle = driver.stream(device)
+            theirs = Theirs((0, handle))
+            queue = usm.Queue(theirs)
+            assert queue.__cuda_stream__() == (0, handle)
+            assert queue.device.selector == f"cuda:gpu:{device}"
+            log()
+            made = usm.full(8, 3, "i4", kind="device", queue=theirs)
+            made.queue.wait()
+            assert usm.to_numpy(made).tolist() == [3] * 8
+            assert any(hex(handle) in line for line in log()), handle
+        assert usm.Queue(Theirs((0, 0))).__cuda_stream__()[0] == 0
+        assert "version 7, accepted: 0" in refused(lambda: usm.Queue(Theirs((7, 1))))
+        assert "no pair" in refused(lambda: usm.Queue(Theirs(5)))
+        assert "no pair" in refused(lambda: usm.Queue(Theirs((0, -1))))
+        refused(lambda: usm.Queue(Theirs((0, handle)), timed=True), ValueError)
+        refused(lambda: usm.Queue(Theirs), TypeError)
+        assert driver.misuses() == 0
+    """)
+
+
 def test_memory_of_each_kind_round_trips(run):
     run("""
         assert [d.selector for d in usm.devices() if d.backend == "cuda"] == ["cuda:gpu:0", "cuda:gpu:1"]

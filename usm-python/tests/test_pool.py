@@ -29,6 +29,9 @@ def test_arrays_of_a_block_come_from_the_pool_and_reuse_its_memory(device):
         assert address == second.pointer
         copied = second.copy()
         assert pool.stats()["live"] == 2000 and copied.tolist() == [0] * 1000
+        converted = second.astype("u2")
+        assert pool.stats()["live"] == 4000 and converted.tolist() == [0] * 1000
+        del converted
     outside = usm.empty(10, "u1", device=device)
     assert pool.stats()["live"] == 2000 and outside.nbytes == 10
 

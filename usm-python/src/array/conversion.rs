@@ -47,6 +47,36 @@ fn announce(py: Python<'_>, here: &PyDtype, wanted: &PyDtype, casting: &str) -> 
     none.call_method(name!(py, "astype"), (wanted.dtype(py)?,), Some(&options)).map(drop)
 }
 
+/// The elements of memory that the host can access, converted by NumPy straight into new memory
+/// beside it. `None` for what NumPy does only while it makes an array of its own.
+fn converted_beside<'py>(
+    array: &Bound<'py, Array>,
+    wanted: &PyDtype,
+    casting: &str,
+) -> PyResult<Option<Bound<'py, Array>>> {
+    let py = array.py();
+    let source = array.get().side();
+    let here = PyDtype::of_view(&source.view);
+    let is_number = |of: &PyDtype| {
+        of.descr.is_none() && matches!(of.dtype.kind(), Kind::Bool | Kind::Int | Kind::Uint | Kind::Float)
+    };
+    if !source.storage.is_host_accessible()
+        || casting == "same_value"
+        || !is_number(&here)
+        || !is_number(wanted)
+    {
+        return Ok(None);
+    }
+    let Some(numpy) = numpy(py)? else { return Ok(None) };
+    announce(py, &here, wanted, casting)?;
+    let made = Bound::new(py, Array::new(transfer::empty_beside(py, &source, wanted)?))?;
+    let options = PyDict::new(py);
+    options.set_item(name!(py, "casting"), casting)?;
+    let ends = (construct::to_numpy(made.as_any())?, construct::to_numpy(array.as_any())?);
+    numpy.call_method(name!(py, "copyto"), ends, Some(&options))?;
+    Ok(Some(made))
+}
+
 /// Copies `source`, the memory of `value`, to `target`, and converts elements where NumPy's rule
 /// `same_kind` allows it.
 pub(crate) fn store(py: Python<'_>, target: &Side, value: &Bound<'_, PyAny>, source: &Side) -> PyResult<()> {
@@ -98,6 +128,9 @@ pub(crate) fn astype<'py>(
         if let Some(side) = transfer::converted(py, &source, &wanted)? {
             return Bound::new(py, Array::new(side));
         }
+    }
+    if let Some(made) = converted_beside(array, &wanted, casting)? {
+        return Ok(made);
     }
     let values = converted(array.as_any(), &wanted, casting)?;
     let side = import::require_side(&values)?;

@@ -46,7 +46,8 @@ impl<'py> FromPyObject<'_, 'py> for After {
 
 #[pymethods]
 impl PyQueue {
-    /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared. Events
+    /// `device` is a device, a selector, a context, or a queue that is then shared: dpctl's, or an
+    /// object with `__cuda_stream__`, such as a stream of CuPy, torch or cuda.core. Events
     /// of a `timed` queue know their times.
     #[new]
     #[pyo3(signature = (device=None, in_order=true, *, timed=false))]
@@ -62,6 +63,12 @@ impl PyQueue {
                         "timed: make the dpctl queue with property=\"enable_profiling\"",
                     )),
                     false => sycl::stream_of(given).map(Self),
+                };
+            }
+            Some(given) if let Some(stream) = cuda::stream_of(given)? => {
+                return match timed {
+                    true => Err(PyValueError::new_err("timed: a queue over another library's stream is not")),
+                    false => Ok(Self(stream)),
                 };
             }
             _ => device_of(py, device, ("device", argument::QUEUE))?.0.scope()?,

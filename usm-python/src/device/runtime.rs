@@ -31,7 +31,8 @@ pub(crate) struct Stream {
     pub(crate) queue: Queue<Dyn>,
     /// Weak, because a scope owns its default queue.
     scope: Weak<Scope>,
-    /// The `dpctl.SyclQueue` that this views, or that was made as a view of this.
+    /// The `dpctl.SyclQueue` that this views, or that was made as a view of this; or the object
+    /// that owns the stream.
     pub(crate) foreign: OnceLock<Py<PyAny>>,
 }
 

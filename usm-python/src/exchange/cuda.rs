@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyException, PyMemoryError, PyRecursionError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 use usm_core::backend::{Dyn, DynQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_cuda::{Cuda, CudaContext, CudaQueue, raw};
@@ -21,6 +21,7 @@ use crate::exchange::bounds;
 use crate::exchange::dictionary::{self, Checked};
 use crate::exchange::export;
 use crate::exchange::import;
+use crate::process::attribute;
 use crate::process::once::name;
 use crate::storage::transfer::Side;
 use crate::text::error::{Class, OrRaise};
@@ -276,6 +277,37 @@ pub(crate) unsafe fn wait_for_event(py: Python<'_>, stream: &Stream, event: *mut
         0 => Ok(true),
         code => Err(Class::Device.error(format!("the producer's work failed: code {code} of its event"))),
     }
+}
+
+/// The queue over another library's stream, which it tells by `__cuda_stream__`; `None` if the
+/// object has no such method. The queue keeps the object. Streams of HIP tell themselves in the
+/// same way, if HIP is open and CUDA does not have the stream.
+pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Stream>>> {
+    let py = value.py();
+    if value.is_instance_of::<PyType>() {
+        return Ok(None);
+    }
+    let Some(answer) = attribute::call(value, name!(py, "__cuda_stream__"), None)? else { return Ok(None) };
+    let wrong = || Class::Interface.error("__cuda_stream__() gave no pair of a version and a handle");
+    let (version, handle) = answer.extract::<(u64, u64)>().map_err(|_| wrong())?;
+    if version != 0 {
+        return Err(Class::Interface.error(format!("__cuda_stream__: version {version}, accepted: 0")));
+    }
+    let backend = match self::stream(py, BackendKind::Cuda, 0) {
+        Err(_) if runtime::has_hip() => BackendKind::Hip,
+        Err(error) => return Err(error),
+        Ok(_) => BackendKind::Cuda,
+    };
+    let first = self::stream(py, backend, 0)?;
+    let handle = if handle == 0 { default_stream_number(backend) } else { handle };
+    // SAFETY: the object says that this is its stream; the driver refuses other numbers.
+    let id = unsafe { device_of(first.context(), handle) }.unwrap_or(0);
+    let scope = self::stream(py, backend, id)?.scope();
+    // SAFETY: the object, which is kept, owns the stream.
+    let queue = unsafe { adopt_stream(&scope.context, handle) }?;
+    let made = Stream::new(queue, &scope);
+    let _ = made.foreign.set(value.clone().unbind());
+    Ok(Some(made))
 }
 
 /// A foreign stream as a queue of this context.

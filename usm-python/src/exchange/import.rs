@@ -289,6 +289,9 @@ pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> 
     if given.is_instance_of::<crate::device::context::PyContext>() || sycl::looks_like_queue(given)? {
         return sycl::stream_of(given);
     }
+    if let Some(stream) = cuda::stream_of(given)? {
+        return Ok(stream);
+    }
     crate::device::context::device_of(given.py(), Some(given), argument)?.0.scope()?.queue()
 }
 

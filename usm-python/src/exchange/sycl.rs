@@ -214,11 +214,11 @@ pub(crate) fn import<'py>(
 
 /// The queue as a dpctl object: the imported one, or a view of ours.
 pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(queue) = stream.foreign.get() {
-        return Ok(queue.bind(py).clone());
-    }
     if stream.context().info().backend != BackendKind::Sycl {
         return Err(Class::Device.error("a queue that is not SYCL's has no dpctl.SyclQueue"));
+    }
+    if let Some(queue) = stream.foreign.get() {
+        return Ok(queue.bind(py).clone());
     }
     let made = py.import("dpctl")?.getattr("SyclQueue")?.call1((capsule::of_queue(py, stream)?,))?;
     Ok(stream.foreign.get_or_init(|| made.unbind()).bind(py).clone())

@@ -99,12 +99,20 @@ pub(crate) fn may_convert(src: &Side, wanted: &PyDtype) -> bool {
 /// The elements of `src` converted by code of the device, in new memory beside it. `None` if it has
 /// no code for these.
 pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Option<Side>> {
+    let side = empty_beside(py, src, wanted)?;
+    Ok(convert(py, &side, src)?.then_some(side))
+}
+
+/// New memory of the kind and the shape of `src`, for elements of another type; from the open pool,
+/// if there is one.
+pub(crate) fn empty_beside(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Side> {
     let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
     let view = View::contiguous(wanted.dtype, &extents)?;
     let (stream, kind) = (Arc::clone(&src.stream), src.storage.kind());
-    let storage = py.detach(|| Storage::allocate(&stream, kind, view.nbytes(), 0)).or_raise()?;
-    let side = Side { storage, stream, view };
-    Ok(convert(py, &side, src)?.then_some(side))
+    let source = Source::of(py, &stream, kind)?;
+    let make = || Storage::allocate_from(&source, &stream, kind, view.nbytes(), 0);
+    let storage = py.detach(make).or_raise()?;
+    Ok(Side { storage, stream, view })
 }
 
 /// Converts the elements of `src`, broadcast to the shape of `dst`, by code of the device, and

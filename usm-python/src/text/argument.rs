@@ -13,8 +13,8 @@ use crate::exchange::import;
 use crate::text::error::Class;
 
 /// Accepted values of an argument `queue`.
-pub(crate) const QUEUE: &str =
-    "a usm.Queue, usm.Context or usm.Device, a device selector (str), or a queue of dpctl's";
+pub(crate) const QUEUE: &str = "a usm.Queue, usm.Context or usm.Device, a device selector (str), a queue of dpctl's, or an object with \
+     __cuda_stream__";
 /// Accepted values of an argument `device`.
 pub(crate) const DEVICE: &str = "a usm.Device or a device selector (str)";
 
