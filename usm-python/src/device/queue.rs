@@ -67,7 +67,9 @@ impl PyQueue {
             }
             Some(given) if let Some(stream) = cuda::stream_of(given)? => {
                 return match timed {
-                    true => Err(PyValueError::new_err("timed: a queue over another library's stream is not")),
+                    true => Err(PyValueError::new_err(
+                        "timed: a queue over another library's stream has no times",
+                    )),
                     false => Ok(Self(stream)),
                 };
             }

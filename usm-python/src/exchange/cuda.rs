@@ -300,7 +300,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Stream>
     };
     let first = self::stream(py, backend, 0)?;
     let handle = if handle == 0 { default_stream_number(backend) } else { handle };
-    // SAFETY: the object says that this is its stream; the driver refuses other numbers.
+    // SAFETY: the object promises that this is its live stream; the driver cannot check it.
     let id = unsafe { device_of(first.context(), handle) }.unwrap_or(0);
     let scope = self::stream(py, backend, id)?.scope();
     // SAFETY: the object, which is kept, owns the stream.

@@ -43,7 +43,7 @@ impl<T: Send + Sync> Once<T> {
         let kept = match first {
             Ok(_) => made,
             Err(first) => {
-                // SAFETY: the box of three lines above, which nobody else has seen.
+                // SAFETY: the box from above, which nobody else has seen.
                 drop(unsafe { Box::from_raw(made) });
                 first
             }

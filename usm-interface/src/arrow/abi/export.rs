@@ -143,11 +143,11 @@ pub fn export<O: Send + 'static, const N: usize>(
     let device = column.device();
     let shape = column.shape();
     let count = |dims: &[i64]| dims.iter().fold(1_i64, |count, extent| count.saturating_mul(*extent));
-    let mut made = schema(format.to_string(), None, shape.len() > 1);
+    let mut outer = schema(format.to_string(), None, shape.len() > 1);
     let mut array = values(count(shape), data, owner);
     for level in (1..shape.len()).rev() {
         let width = shape.get(level).copied().unwrap_or(0);
-        made = schema(format!("+w:{width}"), Some(made), level > 1);
+        outer = schema(format!("+w:{width}"), Some(outer), level > 1);
         array = list(count(shape.get(..level).unwrap_or_default()), array);
     }
     let is_host = device.kind == DeviceType::Cpu;
@@ -158,7 +158,7 @@ pub fn export<O: Send + 'static, const N: usize>(
         ..ArrowDeviceArray::RELEASED
     };
     // SAFETY: new, as the interface requires it, and this function's alone.
-    let made = unsafe { Held::from_raw(made) };
+    let outer = unsafe { Held::from_raw(outer) };
     // SAFETY: as above.
-    Ok((made, unsafe { Held::from_raw(array) }))
+    Ok((outer, unsafe { Held::from_raw(array) }))
 }

@@ -144,6 +144,22 @@ pub trait Structure: sealed::Sealed + Sized {
     unsafe fn release(&mut self);
 }
 
+/// The functions of a structure with a callback of its own.
+macro_rules! by_callback {
+    () => {
+        fn is_released(&self) -> bool {
+            self.release.is_none()
+        }
+
+        unsafe fn release(&mut self) {
+            if let Some(release) = self.release {
+                // SAFETY: the caller's promise.
+                unsafe { release(self) };
+            }
+        }
+    };
+}
+
 impl Structure for ArrowSchema {
     const RELEASED: Self = Self {
         format: ptr::null(),
@@ -157,16 +173,7 @@ impl Structure for ArrowSchema {
         private_data: ptr::null_mut(),
     };
 
-    fn is_released(&self) -> bool {
-        self.release.is_none()
-    }
-
-    unsafe fn release(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: the caller's promise.
-            unsafe { release(self) };
-        }
-    }
+    by_callback!();
 }
 
 impl Structure for ArrowArray {
@@ -183,16 +190,7 @@ impl Structure for ArrowArray {
         private_data: ptr::null_mut(),
     };
 
-    fn is_released(&self) -> bool {
-        self.release.is_none()
-    }
-
-    unsafe fn release(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: the caller's promise.
-            unsafe { release(self) };
-        }
-    }
+    by_callback!();
 }
 
 impl Structure for ArrowDeviceArray {
@@ -223,16 +221,7 @@ impl Structure for ArrowArrayStream {
         private_data: ptr::null_mut(),
     };
 
-    fn is_released(&self) -> bool {
-        self.release.is_none()
-    }
-
-    unsafe fn release(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: the caller's promise.
-            unsafe { release(self) };
-        }
-    }
+    by_callback!();
 }
 
 /// A structure that this value owns. Its drop releases it.

@@ -27,7 +27,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         return Ok(None);
     }
     let py = object.py();
-    match taken(object).and_then(|taken| taken.map(|column| adopt(object, column)).transpose()) {
+    match column_of(object).and_then(|column| column.map(|column| adopt(object, column)).transpose()) {
         Err(error) if Class::Interface.is_of(&error, py) => {
             match attribute::get(object, name!(py, "__array__"))? {
                 Some(_) => Ok(None),
@@ -38,7 +38,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     }
 }
 
-fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
+/// The structures that the object hands over, by the first method that it has.
+fn column_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
     let py = object.py();
     if let Some(pair) = attribute::call(object, name!(py, "__arrow_c_device_array__"), None)? {
         let method = "__arrow_c_device_array__";
