@@ -6,15 +6,16 @@
 
 mod barrier;
 mod claims;
+mod owner;
 mod turn;
 
 /// Loom's own: its models make these values anew in each run.
 mod atomics {
     #[cfg(loom)]
-    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
     #[cfg(not(loom))]
-    pub(super) use crate::sync::{AtomicBool, AtomicPtr, Ordering};
+    pub(super) use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 }
 
 pub use barrier::{in_all_threads, prepare};

@@ -6,13 +6,15 @@ use core::fmt;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
 
-use super::atomics::{AtomicBool, AtomicPtr, Ordering};
+use super::atomics::{AtomicPtr, AtomicUsize, Ordering};
+use super::owner;
 
-/// A value with its owner flag.
+/// A value and its owner.
 #[derive(Debug)]
 pub struct Claim<T> {
     value: T,
-    taken: AtomicBool,
+    /// The owner's number; 0 for none.
+    owner: AtomicUsize,
     next: *const Claim<T>,
 }
 
@@ -22,7 +24,13 @@ unsafe impl<T: Sync> Sync for Claim<T> {}
 impl<T> Claim<T> {
     /// Leaves the value to a later thread, which sees all writes of this one.
     pub fn give_up(&self) {
-        self.taken.store(false, Ordering::Release);
+        self.owner.store(0, Ordering::Release);
+    }
+
+    /// Whether the owner was a thread that a fork left behind. An access that it had in progress
+    /// never ends, and the value stays in the middle of it.
+    pub(super) fn is_left_behind(&self) -> bool {
+        owner::is_left_behind(self.owner.load(Ordering::Relaxed))
     }
 }
 
@@ -58,10 +66,13 @@ impl<T: Sync + 'static> Claims<T> {
         make: impl FnOnce() -> T,
         place: impl FnOnce(Claim<T>) -> Option<NonNull<Claim<T>>>,
     ) -> Option<&'static Claim<T>> {
-        if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
+        let thread = owner::current();
+        let order = (Ordering::Acquire, Ordering::Relaxed);
+        let is_taken = |claim: &Claim<T>| claim.owner.compare_exchange(0, thread, order.0, order.1).is_ok();
+        if let Some(left) = self.iter().find(|claim| is_taken(claim)) {
             return Some(left);
         }
-        let mut new = place(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
+        let mut new = place(Claim { value: make(), owner: AtomicUsize::new(thread), next: ptr::null() })?;
         let mut head = self.0.load(Ordering::Acquire);
         loop {
             // SAFETY: not published yet.

@@ -76,7 +76,7 @@ impl Turn {
 }
 
 /// Takes from each claim that is `chosen` while it is closed, unless its owner has an access in
-/// progress. Only one thread may call it at a time. `barrier` makes every other thread pass a full
+/// progress; for one that a fork left behind it does not wait. Only one thread may call it at a time. `barrier` makes every other thread pass a full
 /// barrier; if it fails nothing is taken. Claims made meanwhile are skipped. Returns whether it
 /// took from all.
 pub fn take_all<T: Sync + 'static>(
@@ -103,7 +103,8 @@ pub fn take_all<T: Sync + 'static>(
     // Those that this call closed, whatever was done with the claims meanwhile.
     for claim in all.filter(|claim| turn(claim).is_closed()) {
         let mut looks = 0;
-        while ordered && !turn(claim).is_idle() && looks < LOOKS {
+        let is_worth_waiting = ordered && !claim.is_left_behind();
+        while is_worth_waiting && !turn(claim).is_idle() && looks < LOOKS {
             looks += 1;
             std::thread::yield_now();
         }
