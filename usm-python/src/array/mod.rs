@@ -9,6 +9,7 @@ pub(crate) mod dtype;
 pub(crate) mod ipc;
 pub(crate) mod operators;
 pub(crate) mod placement;
+pub(crate) mod reinterpretation;
 pub(crate) mod scalar;
 pub(crate) mod selection;
 pub(crate) mod text;
