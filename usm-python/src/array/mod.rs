@@ -42,6 +42,7 @@ use crate::storage::reserve;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
+use crate::text::html::bundle;
 
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, weakref, module = "usm", name = "Array")]
@@ -372,6 +373,18 @@ impl Array {
     /// The display in notebooks: shape, type, kind, device and values.
     fn _repr_html_(&self, py: Python<'_>) -> String {
         text::page(py, &self.0)
+    }
+
+    /// The forms for notebooks.
+    #[pyo3(signature = (include=None, exclude=None))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        include: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Notebooks choose among the forms themselves.
+        let _ = (include, exclude);
+        bundle(slf.as_any(), "text/html", slf.get()._repr_html_(slf.py()))
     }
 
     /// For SYCL memory only. Waits for work in flight.
