@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.builder.ins().ireduce(types::I16, found)
     }
 
-    /// Shifts so many bits out and rounds to the nearest, of two to the even one, after an addition.
+    /// Adds a number, and shifts bits out to the nearest, of two to the even one.
     fn rounded(&mut self, word: Value, shift: i64, more: i64) -> Value {
         let odd = self.builder.ins().ushr_imm_u(word, shift);
         let odd = self.builder.ins().band_imm_u(odd, 1);
