@@ -138,8 +138,7 @@ fn a_child_uses_the_pool_whatever_its_parents_threads_did() {
                 pool.trim(0);
                 let again = allocate(BYTES).size() == BYTES;
                 // More than is left: refused after a look at all caches, and no wait for any.
-                let refused =
-                    (0..50).all(|_| pool.allocate(&Request::new(AllocKind::Host, 1 << 30)).is_err());
+                let refused = (0..50).all(|_| pool.allocate(&Request::new(AllocKind::Host, 1 << 30)).is_err());
                 is_apart && live >= BYTES as u64 && again && refused
             });
             assert!(works, "child {number}");
