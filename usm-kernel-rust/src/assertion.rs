@@ -20,15 +20,18 @@ pub(crate) fn read(call: &syn::Macro, scope: &mut Scope, out: &mut Vec<Stmt>) ->
     let Some(condition) = arguments.next() else {
         return refuse(call.path.span(), "`assert!` has a condition, and perhaps a text");
     };
-    let mut text = call.tokens.to_string();
+    let mut text = condition.to_token_stream().to_string();
+    for (spaced, plain) in [(" [", "["), (" . ", "."), (" ()", "()"), (" ,", ",")] {
+        text = text.replace(spaced, plain);
+    }
     if let Some(message) = arguments.next() {
         let Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(message), .. }) = message else {
             return refuse(message.span(), "the text of `assert!` is a literal");
         };
-        if let Some(value) = arguments.next() {
-            return refuse(value.span(), "the text of `assert!` has no values: it is made before a launch");
+        if arguments.next().is_some() || message.value().contains(['{', '}']) {
+            return refuse(message.span(), "the text of `assert!` has no values: it is made before a launch");
         }
-        text = format!("{}: {}", condition.to_token_stream(), message.value());
+        text = format!("{text}: {}", message.value());
     }
     let at = place_of(call.path.span());
     let condition = typed(condition, Scalar::Bool, scope)?;

@@ -358,6 +358,7 @@ fn a_false_assertion_is_a_fault_with_its_text() {
         ("assert!();", "has a condition"),
         ("assert!(1_u32);", "u32 where bool is needed"),
         ("assert!(i < 3, \"{}\", i);", "the text of `assert!` has no values"),
+        ("assert!(i < 3, \"{i}\");", "the text of `assert!` has no values"),
         ("assert!(i < 3, i);", "the text of `assert!` is a literal"),
         ("println!(\"{i}\");", "calls no macros but `assert!`"),
         ("let x = assert!(i < 3);", "calls no macros"),
