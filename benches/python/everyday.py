@@ -103,7 +103,7 @@ def bulk():
     beside(f"np.add(a, 1, out=a), {MANY} f8", lambda a: np.add(a, 1, out=a), array.copy(), 1)
     beside(f"a += 1, {MANY} f8", lambda a: a.__iadd__(1), array.copy(), 1)
     beside(f"np.sum(a), {MANY} f8", np.sum, array, 1)
-    beside(f"np.asarray(a), {MANY} f8", np.asarray, array)
+    beside(f"np.from_dlpack(a), {MANY} f8", np.from_dlpack, array)
 
 
 def travel():

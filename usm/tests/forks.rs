@@ -101,19 +101,21 @@ fn children_forked_at_any_moment_of_the_first_list_answer() {
 #[cfg(feature = "pool")]
 #[test]
 fn a_child_uses_the_pool_whatever_its_parents_threads_did() {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use core::sync::atomic::{AtomicBool, Ordering};
 
     use usm::pool::{Pool, PoolOptions};
     use usm::{AllocKind, MemorySource, Request};
 
     const BYTES: usize = 4096;
     let context = HostHeap::new().context();
-    let options = PoolOptions { limit: Some(64 << 20), ..PoolOptions::default() };
+    let mut options = PoolOptions::default();
+    options.limit = Some(64 << 20);
     let pool = Pool::with(&context, AllocKind::Host, options);
     let stop = AtomicBool::new(false);
     let allocate = |bytes: usize| pool.allocate(&Request::new(AllocKind::Host, bytes)).expect("memory");
     thread::scope(|scope| {
         for seed in 0..3_usize {
+            let (stop, allocate) = (&stop, &allocate);
             scope.spawn(move || {
                 let mut number = seed;
                 while !stop.load(Ordering::Relaxed) {
@@ -138,13 +140,14 @@ fn a_child_uses_the_pool_whatever_its_parents_threads_did() {
                 pool.trim(0);
                 let again = allocate(BYTES).size() == BYTES;
                 // More than is left: refused after a look at all caches, and no wait for any.
-                let refused = (0..50).all(|_| pool.allocate(&Request::new(AllocKind::Host, 1 << 30)).is_err());
+                let refused =
+                    (0..50).all(|_| pool.allocate(&Request::new(AllocKind::Host, 1 << 30)).is_err());
                 is_apart && live >= BYTES as u64 && again && refused
             });
             assert!(works, "child {number}");
         }
         // SAFETY: as above.
-        let bytes = unsafe { std::slice::from_raw_parts(parents.as_ptr(), BYTES) };
+        let bytes = unsafe { core::slice::from_raw_parts(parents.as_ptr(), BYTES) };
         let zero = bytes.iter().all(|byte| *byte == 0);
         stop.store(true, Ordering::Relaxed);
         assert!(zero, "the parent saw a write of a child");
