@@ -34,6 +34,7 @@ const BENCHES: &[Bench] = &[
     ("backends", backends::rows),
     ("compile", compile::rows),
     ("copies", python::copies),
+    ("everyday", python::everyday),
     ("formats", formats::rows),
     ("interface", interface::rows),
     ("kernel", kernel::rows),

@@ -14,6 +14,11 @@ pub(crate) fn package() -> Vec<Row> {
     rows("python/package.py")
 }
 
+/// Everyday operations on host arrays beside NumPy's.
+pub(crate) fn everyday() -> Vec<Row> {
+    rows("python/everyday.py")
+}
+
 /// Copies of every layout, new arrays and waits.
 pub(crate) fn copies() -> Vec<Row> {
     rows("python/copies.py")

@@ -146,6 +146,15 @@ fn module(name: &str, kernel: &Kernel, claims: &proof::Claims, how: &str) -> Str
     )
 }
 
+/// The type of an element in the surroundings of a kernel.
+const fn type_of(element: Scalar) -> &'static str {
+    match element {
+        Scalar::F16 => "usm_kernel::F16",
+        Scalar::Bf16 => "usm_kernel::Bf16",
+        other => other.name(),
+    }
+}
+
 /// A function that runs the kernel on arrays of bytes.
 fn caller(kernel: &Kernel, how: &str) -> String {
     let d = kernel.dimensions;
@@ -154,7 +163,7 @@ fn caller(kernel: &Kernel, how: &str) -> String {
         match parameter {
             Parameter::Array(id) => {
                 let array = kernel.array(*id);
-                let ty = array.element;
+                let ty = type_of(array.element);
                 if let Space::Constant(len) = array.space {
                     let _ = write!(
                         given,

@@ -354,6 +354,15 @@ impl Kernel {
         found
     }
 
+    /// Whether an array, a parameter, a variable or a value has this type.
+    pub(crate) fn uses(&self, ty: Scalar) -> bool {
+        let mut found = self.arrays.iter().any(|array| array.element == ty)
+            || self.values.iter().any(|value| value.ty == ty)
+            || self.variables.iter().any(|variable| variable.ty == ty);
+        self.for_each(&mut |_| (), &mut |expr| found |= expr.ty == ty);
+        found
+    }
+
     /// The bytes of a work-item's private arrays.
     #[must_use]
     pub fn private_bytes(&self) -> u64 {

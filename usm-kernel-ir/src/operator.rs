@@ -172,7 +172,7 @@ impl Binary {
     pub const fn collects(self, ty: Scalar) -> bool {
         match self {
             Self::Add | Self::Mul | Self::Min | Self::Max => self.takes(ty),
-            Self::And | Self::Or | Self::Xor => !ty.is_float(),
+            Self::And | Self::Or | Self::Xor => self.takes(ty),
             _ => false,
         }
     }
@@ -187,6 +187,7 @@ impl Binary {
     #[must_use]
     pub const fn takes(self, ty: Scalar) -> bool {
         match self {
+            _ if ty.is_half() => false,
             Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Rem | Self::Min | Self::Max => {
                 !matches!(ty, Scalar::Bool)
             }
@@ -205,7 +206,7 @@ impl Unary {
     pub const fn takes(self, ty: Scalar) -> bool {
         match self {
             Self::Neg => ty.is_signed() || ty.is_float(),
-            Self::Not => !ty.is_float(),
+            Self::Not => !ty.is_float() && !ty.is_half(),
         }
     }
 }

@@ -27,11 +27,15 @@ pub enum Scalar {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// IEEE 754 binary16. It has no operator but casts from and to `f32`, and copies.
+    F16,
+    /// The upper half of a binary32, with the operators of [`F16`](Self::F16).
+    Bf16,
 }
 
 impl Scalar {
     /// All types.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::I8,
         Self::I16,
@@ -43,6 +47,8 @@ impl Scalar {
         Self::U64,
         Self::F32,
         Self::F64,
+        Self::F16,
+        Self::Bf16,
     ];
 
     /// Its name, which is Rust's.
@@ -60,6 +66,8 @@ impl Scalar {
             Self::U64 => "u64",
             Self::F32 => "f32",
             Self::F64 => "f64",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
         }
     }
 
@@ -74,7 +82,7 @@ impl Scalar {
     pub const fn bits(self) -> u32 {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 8,
-            Self::I16 | Self::U16 => 16,
+            Self::I16 | Self::U16 | Self::F16 | Self::Bf16 => 16,
             Self::I32 | Self::U32 | Self::F32 => 32,
             Self::I64 | Self::U64 | Self::F64 => 64,
         }
@@ -95,13 +103,19 @@ impl Scalar {
     /// Whether it is an integer.
     #[must_use]
     pub const fn is_integer(self) -> bool {
-        !matches!(self, Self::Bool | Self::F32 | Self::F64)
+        !matches!(self, Self::Bool | Self::F32 | Self::F64 | Self::F16 | Self::Bf16)
     }
 
-    /// Whether it is a floating point number.
+    /// Whether it is a floating point number with arithmetic.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// Whether it is a floating point number of 16 bits, which has no arithmetic.
+    #[must_use]
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16)
     }
 
     /// The unsigned integer of the same width.
@@ -170,7 +184,7 @@ impl Literal {
             Scalar::I16 => value as i16 as u64,
             Scalar::I32 => value as i32 as u64,
             Scalar::U8 => value as u8 as u64,
-            Scalar::U16 => value as u16 as u64,
+            Scalar::U16 | Scalar::F16 | Scalar::Bf16 => value as u16 as u64,
             Scalar::U32 | Scalar::F32 => value as u32 as u64,
             Scalar::I64 | Scalar::U64 | Scalar::F64 => value,
         };
@@ -236,7 +250,7 @@ impl Literal {
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
         match self.ty {
-            Scalar::F32 | Scalar::F64 => None,
+            Scalar::F32 | Scalar::F64 | Scalar::F16 | Scalar::Bf16 => None,
             Scalar::U64 => i64::try_from(self.bits).ok(),
             _ => Some(self.bits as i64),
         }

@@ -368,6 +368,15 @@ impl Checker<'_> {
                 if expr.ty == Scalar::Bool && operand.ty != Scalar::Bool {
                     return refuse("a number is no bool: write `!= 0`".into());
                 }
+                let half = [operand.ty, expr.ty].into_iter().find(|ty| ty.is_half());
+                if let Some(half) = half.filter(|_| operand.ty != expr.ty) {
+                    if ![operand.ty, expr.ty].contains(&Scalar::F32) {
+                        return refuse(format!(
+                            "{} as {}: a {half} is converted by f32",
+                            operand.ty, expr.ty
+                        ));
+                    }
+                }
                 if operand.ty == Scalar::Bool && expr.ty.is_float() {
                     return refuse("a bool is no floating point number: write `if`".into());
                 }

@@ -125,7 +125,7 @@ pub(crate) struct Writer<'w> {
 pub(crate) const fn type_of(scalar: Scalar) -> Type {
     match scalar {
         Scalar::Bool | Scalar::I8 | Scalar::U8 => types::I8,
-        Scalar::I16 | Scalar::U16 => types::I16,
+        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => types::I16,
         Scalar::I32 | Scalar::U32 => types::I32,
         Scalar::I64 | Scalar::U64 => types::I64,
         Scalar::F32 => types::F32,

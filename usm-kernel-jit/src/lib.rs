@@ -4,6 +4,7 @@
 mod check;
 mod expr;
 mod function;
+mod half;
 mod lanes;
 mod math;
 mod operate;

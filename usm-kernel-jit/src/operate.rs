@@ -96,6 +96,13 @@ impl Writer<'_> {
 
     pub(crate) fn cast(&mut self, from: Scalar, to: Scalar, value: Value) -> Value {
         let into = type_of(to);
+        if from != to && (from.is_half() || to.is_half()) {
+            return if from.is_half() {
+                self.widened_half(from, value)
+            } else {
+                self.narrowed_half(to, value)
+            };
+        }
         let ins = self.builder.ins();
         match (from.is_float(), to.is_float()) {
             (true, true) if from == to => value,

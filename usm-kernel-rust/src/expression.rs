@@ -96,6 +96,12 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
             // A literal has the type that it is cast to; as in Rust, an integer is no float.
             let hint = if ty.is_float() && literal::is_integer(&cast.expr) { Scalar::I32 } else { ty };
             let operand = expr(&cast.expr, is_open.then_some(hint), scope)?;
+            if operand.ty.is_half() || ty.is_half() {
+                return refuse(
+                    cast.span(),
+                    "`as` has no numbers of 16 bits: write `.to_f32()` or `F16::from_f32(x)`",
+                );
+            }
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
@@ -369,6 +375,15 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
 }
 
 /// Reads a call of a function by its name.
+/// `F16` of `F16::from_f32`.
+fn half_of(path: &syn::Path) -> Option<Scalar> {
+    match path.segments.iter().rev().nth(1)?.ident.to_string().as_str() {
+        "F16" => Some(Scalar::F16),
+        "Bf16" => Some(Scalar::Bf16),
+        _ => None,
+    }
+}
+
 fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(call.span());
     let Rust::Path(path) = &*call.func else {
@@ -391,6 +406,9 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
         return Ok(found);
     }
     let arguments: Vec<&Rust> = call.args.iter().collect();
+    if let ("from_f32", Some(ty), [value]) = (name.as_str(), half_of(&path.path), &arguments[..]) {
+        return Ok(typed(value, Scalar::F32, scope)?.cast(ty, at));
+    }
     let query = match name.as_str() {
         "global_id" => Some(Query::GlobalId),
         "local_id" => Some(Query::LocalId),
@@ -494,6 +512,13 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             return refuse(call.method.span(), format!("{} has no `{name}`", left.ty));
         }
         return Ok(Expr::binary(operator, left, right, at));
+    }
+    if name == "to_f32" && arguments.is_empty() {
+        let half = expr(&call.receiver, None, scope)?;
+        if half.ty.is_half() {
+            return Ok(half.cast(Scalar::F32, at));
+        }
+        return refuse(call.method.span(), format!("{} has no `to_f32`: write `as f32`", half.ty));
     }
     if let Some(found) = classified(call, &name, scope)? {
         return Ok(found);

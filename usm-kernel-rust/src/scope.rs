@@ -314,11 +314,21 @@ pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
         if let Some(name) = path.path.get_ident() {
             let name = name.to_string();
             // Ids and indices have 64 bits on every target.
-            let name = if name == "usize" { "u64" } else { &name };
+            let name = match name.as_str() {
+                "usize" => "u64",
+                // The structures of usm-kernel.
+                "F16" => "f16",
+                "Bf16" => "bf16",
+                "f16" | "bf16" => "",
+                name => name,
+            };
             if let Some(scalar) = Scalar::from_name(name) {
                 return Ok(scalar);
             }
         }
     }
-    refuse(ty.span(), "a kernel knows bool, i8 to i64, u8 to u64, usize, f32 and f64")
+    refuse(
+        ty.span(),
+        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16 and Bf16",
+    )
 }

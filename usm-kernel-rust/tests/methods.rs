@@ -185,3 +185,19 @@ fn a_method_that_a_type_lacks_is_refused_with_its_name() {
     let refused = usm_kernel_rust::read(source, "f.rs").err().map(|refused| refused.to_string());
     assert!(refused.is_some_and(|refused| refused.contains("i32 has no `div_ceil`")));
 }
+
+#[test]
+fn numbers_of_16_bits_have_conversions_only() {
+    for (statement, message) in [
+        ("x[i] = a[i] + a[i];", "f16 has no such operator"),
+        ("x[i] = a[i] as f32;", "write `.to_f32()` or `F16::from_f32(x)`"),
+        ("x[i] = a[i];", "f16 where f32 is needed"),
+        ("x[i] = x[i].to_f32();", "f32 has no `to_f32`"),
+        ("let y = a[i].sqrt();", "f16 has no `sqrt`"),
+    ] {
+        let source =
+            format!("#[kernel] fn f(a: &[F16], x: &mut [f32]) {{ let i = global_id(0); {statement} }}");
+        let refused = usm_kernel_rust::read(&source, "f.rs").expect_err(statement).to_string();
+        assert!(refused.contains(message), "{statement}: {refused}");
+    }
+}

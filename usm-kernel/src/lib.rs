@@ -33,6 +33,7 @@ mod executable;
 #[doc(hidden)]
 pub mod generated;
 mod group;
+mod half;
 pub mod host;
 #[cfg(feature = "alloc")]
 mod inspection;
@@ -90,6 +91,7 @@ pub use generated::{CheckedCode, Vouched};
 #[doc(hidden)]
 pub use group::Axis;
 pub use group::{Group, Items};
+pub use half::{Bf16, F16};
 pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Values, Views};
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};

@@ -2,9 +2,9 @@
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
-//! everything from the operator graph, [`memories()`] the use of its memories. [`bound_proof`] replays why nothing below a bound is
-//! possible, [`order_bound`] why no order of the operators is. [`recomputed`] replays a graph whose
-//! operators run again beside the given one.
+//! everything from the operator graph, [`memories()`] the use of its memories. [`bound_proof`]
+//! replays why nothing below a bound is possible, [`order_bound`] why no order of the operators is.
+//! [`recomputed`] replays a graph whose operators run again beside the given one.
 
 #[cfg(feature = "alloc")]
 mod graph;

@@ -59,6 +59,18 @@ def test_an_array_is_a_table_and_its_values(queue, kind):
     ]
 
 
+def test_each_object_has_all_its_forms_in_one():
+    plan, array = usm.plan([(0, 3, 4096), (1, 2, 256)]), usm.zeros(3, device="host")
+    graph = {"tensors": [{"id": 0, "size": 64}], "ops": [{"inputs": [], "outputs": [0]}], "outputs": [0]}
+    curve = usm.plan(graph).recompute_curve()
+    tables, pictures = (array.queue.device, usm.devices(), array), (plan, curve, usm.snapshot())
+    for its, form, media in [(tables, "_repr_html_", "text/html"), (pictures, "_repr_svg_", "image/svg+xml")]:
+        for it in its:
+            # As IPython calls it.
+            forms = it._repr_mimebundle_(include=None, exclude=None)
+            assert forms == {"text/plain": repr(it), media: getattr(it, form)()}, it
+
+
 def test_values_are_text_in_a_page():
     text = b"<script>alert(1)</script>"
     array = usm.asarray(memoryview(text).cast("c"), device="host")

@@ -95,3 +95,62 @@ fn children_forked_at_any_moment_of_the_first_list_answer() {
     }
     assert!(lists.join().is_ok_and(|devices| devices > 0));
 }
+
+/// The parent's threads are anywhere in the pool: in its lock, or in the middle of their caches,
+/// which they never leave in the child.
+#[cfg(feature = "pool")]
+#[test]
+fn a_child_uses_the_pool_whatever_its_parents_threads_did() {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    use usm::pool::{Pool, PoolOptions};
+    use usm::{AllocKind, MemorySource, Request};
+
+    const BYTES: usize = 4096;
+    let context = HostHeap::new().context();
+    let mut options = PoolOptions::default();
+    options.limit = Some(64 << 20);
+    let pool = Pool::with(&context, AllocKind::Host, options);
+    let stop = AtomicBool::new(false);
+    let allocate = |bytes: usize| pool.allocate(&Request::new(AllocKind::Host, bytes)).expect("memory");
+    thread::scope(|scope| {
+        for seed in 0..3_usize {
+            let (stop, allocate) = (&stop, &allocate);
+            scope.spawn(move || {
+                let mut number = seed;
+                while !stop.load(Ordering::Relaxed) {
+                    number = number.wrapping_mul(25).wrapping_add(7);
+                    let blocks: Vec<_> = (0..number % 5).map(|block| allocate(64 << (block % 9))).collect();
+                    drop(blocks);
+                }
+            });
+        }
+        let parents = allocate(BYTES);
+        // SAFETY: as below.
+        unsafe { parents.as_ptr().write_bytes(0, BYTES) };
+        for number in 0..30 {
+            let works = child(|| {
+                // SAFETY: memory of this process, which nothing else uses.
+                unsafe { parents.as_ptr().write_bytes(1, BYTES) };
+                let blocks: Vec<_> = (0..100).map(|block| allocate(64 + block * 100)).collect();
+                let is_apart = blocks.iter().all(|block| block.as_ptr() != parents.as_ptr());
+                drop(blocks);
+                // All that may be taken goes back; what the threads held stays.
+                let live = pool.stats().live;
+                pool.trim(0);
+                let again = allocate(BYTES).size() == BYTES;
+                // More than is left: refused after a look at all caches, and no wait for any.
+                let refused =
+                    (0..50).all(|_| pool.allocate(&Request::new(AllocKind::Host, 1 << 30)).is_err());
+                is_apart && live >= BYTES as u64 && again && refused
+            });
+            assert!(works, "child {number}");
+        }
+        // SAFETY: as above.
+        let bytes = unsafe { core::slice::from_raw_parts(parents.as_ptr(), BYTES) };
+        let zero = bytes.iter().all(|byte| *byte == 0);
+        stop.store(true, Ordering::Relaxed);
+        assert!(zero, "the parent saw a write of a child");
+    });
+    assert_eq!(pool.stats().live, 0);
+}

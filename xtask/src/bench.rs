@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         bench.envs(environment::variables());
     }
     if arguments.iter().any(|argument| {
-        ["algorithms", "copies", "interface", "package", "python"].contains(&argument.as_str())
+        ["algorithms", "copies", "everyday", "interface", "package", "python"].contains(&argument.as_str())
     }) {
         // The installed package, beside NumPy and dpctl.
         wheel::install()?;

@@ -91,7 +91,7 @@ usage: cargo xtask <command>
   site                  the pages of the Python package that is installed, and of the Rust libraries, in target/site
   wheel [--bare]        the Python package with that library inside; prints where it is. --bare: size and platform, and what a user
                         tries first, in an environment with NumPy and the wheel alone
-  wheels [PART...]      the wheels of a release: manylinux x86-64 and aarch64, musllinux x86-64, in target/wheels
+  wheels [PART...]      the wheels of a release: manylinux x86-64 and aarch64, musllinux x86-64, in target/dist
   notes [VERSION]       what CHANGELOG.md says about a version, by default this one: the notes of its release
 
 environment:

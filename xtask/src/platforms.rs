@@ -117,8 +117,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         );
         return report.finish();
     }
-    let names: Vec<&'static str> =
-        EMULATED.iter().map(|part| part.name).chain(COMPILED.iter().map(|part| part.name)).collect();
+    let names: Vec<&'static str> = names().collect();
     let chosen = chosen(&names, |name| name, arguments)?;
     for part in EMULATED.iter().filter(|part| chosen.contains(&&part.name)) {
         emulated(&mut report, part);
@@ -127,6 +126,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         compiled(&mut report, part);
     }
     report.finish()
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    EMULATED.iter().map(|part| part.name).chain(COMPILED.iter().map(|part| part.name))
+}
+
+/// Whether this piece is in the name of a part, so that it selects one.
+pub(crate) fn has_part(piece: &str) -> bool {
+    names().any(|name| name.to_lowercase().contains(&piece.to_lowercase()))
 }
 
 /// All parts into one report.

@@ -273,7 +273,8 @@ fn linker(zig: &Path, platform: &Platform) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-fn ship(file: &Path, folder: &Path) -> Result<(), String> {
+/// Copies a file into a folder.
+pub(crate) fn ship(file: &Path, folder: &Path) -> Result<(), String> {
     let name = file.file_name().ok_or_else(|| format!("{} has no name", file.display()))?;
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
     let target = folder.join(name);

@@ -65,6 +65,7 @@ const WHEELS: [Wheel; 3] = [
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     let parts = chosen(&WHEELS, |wheel| wheel.name, arguments)?;
+    folder::remove(&finished())?;
     let python_stands = report.check("set-up: Python", crate::python::virtual_environment);
     for part in parts.into_iter().filter(|_| python_stands) {
         let name = format!("wheel: {}", part.name);
@@ -79,7 +80,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         });
         if let Some(file) = built {
             println!("wheel    {}", file.display());
-            report.check(&format!("{name}, size and platform"), || wheel::check(&file, &part.platform));
+            report.check(&format!("{name}, size and platform"), || {
+                wheel::check(&file, &part.platform)?;
+                wheel::ship(&file, &finished())
+            });
             start(&mut report, part, &file);
         }
     }
@@ -97,7 +101,11 @@ fn requirements(wheel: &Wheel) -> Result<(), String> {
     }
 }
 
-/// The folder of a wheel, all of them in one folder, from which a release takes them.
+/// The wheels of this run whose size and platform are right, from where a release takes them.
+fn finished() -> PathBuf {
+    environment::target_dir().join("dist")
+}
+
 fn folder_of(wheel: &Wheel) -> PathBuf {
     environment::target_dir().join("wheels").join(wheel.name.replace(' ', "-"))
 }

@@ -1,9 +1,10 @@
-//! The hosted workflows: they only call verbs of xtask, and name only files that exist. And the
-//! notes of a release, which a workflow takes from CHANGELOG.md.
+//! The hosted workflows: they only call verbs of xtask, and name only files, jobs, lists and parts
+//! that exist. And the notes of a release, which a workflow takes from CHANGELOG.md.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use crate::{Failure, USAGE, environment, folder};
+use crate::{Failure, USAGE, environment, folder, platforms};
 
 /// What a step may run, besides verbs: Rust's tools, and programs that a verb needs.
 const STEPS: [&str; 5] =
@@ -66,7 +67,58 @@ fn faults(text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
             }
         }
     }
+    faults.extend(name_faults(text));
     faults
+}
+
+/// Jobs and lists that are used and not there, and listed verbs and parts that xtask does not know.
+/// A list is on one line: `verb: [fuzz, loom]`.
+fn name_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (mut lists, mut jobs) = (BTreeSet::new(), BTreeSet::new());
+    let pairs = || {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
+        lines.filter_map(|(number, line)| Some((number + 1, line.split_once(':')?)))
+    };
+    for (number, (key, value)) in pairs() {
+        let (name, items) = (key.trim(), items(value));
+        // A job is the only key of this depth without a value, but for settings of all jobs.
+        if key.starts_with("  ") && !key.starts_with("   ") && value.is_empty() {
+            jobs.insert(name);
+        }
+        if value.trim().starts_with('[') {
+            lists.insert(name);
+        }
+        for item in items {
+            let is_known = match name {
+                "verb" => verbs().any(|verb| verb == item),
+                "part" => platforms::has_part(item),
+                _ => true,
+            };
+            if !is_known {
+                faults.push(format!("{number}: xtask has no {name} `{item}`"));
+            }
+        }
+    }
+    for (number, (key, value)) in pairs().filter(|(_, (key, _))| key.trim() == "needs") {
+        let missing = items(value).into_iter().filter(|job| !jobs.contains(job));
+        faults.extend(missing.map(|job| format!("{number}: {} no job `{job}`", key.trim())));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let uses = line.split("matrix.").skip(1);
+        let names =
+            uses.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(rest));
+        let missing = names.filter(|name| !lists.contains(name));
+        faults.extend(missing.map(|name| format!("{}: no list `{name}` of the matrix", number + 1)));
+    }
+    faults
+}
+
+/// The words of a list, or the one word of a value.
+fn items(value: &str) -> Vec<&str> {
+    let inside = value.trim().trim_start_matches('[').trim_end_matches(']');
+    let items = inside.split(',').map(|item| item.trim().trim_matches('"'));
+    items.filter(|item| !item.is_empty()).collect()
 }
 
 fn step_faults(step: &str) -> Option<String> {
@@ -74,7 +126,7 @@ fn step_faults(step: &str) -> Option<String> {
         return Some(format!("`{step}` is no verb of xtask"));
     }
     let verb = step.strip_prefix("cargo xtask ")?.split(' ').next()?;
-    // A job for each of several verbs, which the workflow lists elsewhere.
+    // A job for each of several verbs, which are in a list.
     let is_listed = verb.starts_with("${{");
     (!is_listed && !verbs().any(|known| known == verb)).then(|| format!("xtask has no verb `{verb}`"))
 }
@@ -135,7 +187,25 @@ mod tests {
         ] {
             assert_eq!(faults(planted, &exists).len(), 1, "{planted}");
         }
-        assert_eq!(faults("- run: cargo xtask ${{ matrix.verb }}\n", &exists), [""; 0]);
+    }
+
+    #[test]
+    fn jobs_lists_verbs_and_parts_exist() {
+        let exists = |_: &str| true;
+        let good = "jobs:\n  one:\n    strategy:\n      matrix:\n        verb: [fuzz, loom]\n        part: \
+                    [Windows, \"Linux on arm\"]\n  two:\n    needs: [one]\n    steps:\n      - run: cargo xtask \
+                    ${{ matrix.verb }}\n      - run: cargo xtask platforms \"${{ matrix.part }}\"\n";
+        assert_eq!(faults(good, &exists), [""; 0]);
+        for (right, wrong) in [
+            ("fuzz, loom", "fuzz, looms"),
+            ("Windows", "Widnows"),
+            ("needs: [one]", "needs: [none]"),
+            ("needs: [one]", "needs: none"),
+            ("matrix.verb", "matrix.verbs"),
+            ("        verb: [", "        verbs: ["),
+        ] {
+            assert_eq!(faults(&good.replace(right, wrong), &exists).len(), 1, "{wrong}");
+        }
     }
 
     #[test]

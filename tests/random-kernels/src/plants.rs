@@ -235,11 +235,17 @@ fn alike(program: &Program, one: &[Vec<u8>], two: &[Vec<u8>]) -> bool {
 /// Whether two elements are equal; all NaNs are, and so are both zeros.
 #[must_use]
 pub fn equal(one: Literal, two: Literal) -> bool {
-    let value = |literal: Literal| {
-        if literal.ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
+    let value = |literal: Literal| match literal.ty {
+        Scalar::F32 => f64::from(literal.to_f32()),
+        Scalar::F64 => literal.to_f64(),
+        Scalar::Bf16 => f64::from(f32::from_bits((literal.bits as u32) << 16)),
+        // Their bits without the sign are in the order of the numbers.
+        _ if literal.bits & 0x7fff > 0x7c00 => f64::NAN,
+        _ => (literal.bits & 0x7fff) as f64 * if literal.bits >> 15 == 0 { 1.0 } else { -1.0 },
     };
     one == two
-        || (one.ty.is_float() && (value(one) == value(two) || (value(one).is_nan() && value(two).is_nan())))
+        || ((one.ty.is_float() || one.ty.is_half())
+            && (value(one) == value(two) || (value(one).is_nan() && value(two).is_nan())))
 }
 
 fn dropped_barriers(kernel: &mut Kernel) -> usize {

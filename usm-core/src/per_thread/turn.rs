@@ -76,9 +76,9 @@ impl Turn {
 }
 
 /// Takes from each claim that is `chosen` while it is closed, unless its owner has an access in
-/// progress; for one that a fork left behind it does not wait. Only one thread may call it at a time. `barrier` makes every other thread pass a full
-/// barrier; if it fails nothing is taken. Claims made meanwhile are skipped. Returns whether it
-/// took from all.
+/// progress; for one that a fork left behind it does not wait. Only one thread may call it at a
+/// time. `barrier` makes every other thread pass a full barrier; if it fails nothing is taken.
+/// Claims made meanwhile are skipped. Returns whether it took from all.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
     chosen: impl Fn(&T) -> bool,

@@ -6,6 +6,7 @@
 
 mod code;
 mod fault;
+mod half;
 mod input;
 mod machine;
 mod shadow;

@@ -1,5 +1,6 @@
 //! Arithmetic on words of [`Literal::bits`].
 
+use super::half;
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
@@ -105,6 +106,15 @@ pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
 }
 
 pub(crate) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
+    if from == to {
+        return word;
+    }
+    if from.is_half() {
+        return Literal::f32(half::widened(from, word)).bits;
+    }
+    if to.is_half() {
+        return half::narrowed(to, Literal { ty: from, bits: word }.to_f32());
+    }
     match (from.is_float(), to.is_float()) {
         (true, true) => rounded(to, float(from, word)),
         (true, false) => {

@@ -13,7 +13,7 @@ use crate::function::{Writer, type_of as lane_type};
 pub(super) const fn type_of(ty: Scalar) -> Type {
     match ty {
         Scalar::I8 | Scalar::U8 => types::I8X16,
-        Scalar::I16 | Scalar::U16 => types::I16X8,
+        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => types::I16X8,
         Scalar::Bool | Scalar::I32 | Scalar::U32 => types::I32X4,
         Scalar::I64 | Scalar::U64 => types::I64X2,
         Scalar::F32 => types::F32X4,

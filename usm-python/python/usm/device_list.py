@@ -12,3 +12,6 @@ class DeviceList(list[Device]):
 
     def _repr_html_(self) -> str:
         return _devices_html(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -18,7 +18,7 @@ use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
-use crate::storage::transfer::{self, Side};
+use crate::storage::transfer::{self, One, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, Failure, OrRaise};
 
@@ -105,12 +105,12 @@ impl Place {
     ) -> PyResult<Array> {
         let stored = scalar::store(element.dtype, value);
         let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
-        let bytes = &bytes[..element.dtype.itemsize() as usize];
         if bytes.iter().all(|byte| *byte == 0) {
             return self.make_zeroed(py, element, extents).map(Array::new);
         }
+        let one = One::new(bytes, element.dtype.itemsize() as usize);
         let side = self.make(py, element, extents)?;
-        transfer::fill(py, &side, bytes)?;
+        transfer::fill(py, &side, one)?;
         Ok(Array::new(side))
     }
 

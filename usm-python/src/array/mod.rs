@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod dtype;
+pub(crate) mod field;
 pub(crate) mod ipc;
 pub(crate) mod operators;
 pub(crate) mod placement;
@@ -38,10 +39,10 @@ use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::storage::Storage;
-use crate::storage::reserve;
-use crate::storage::transfer::{self, Side};
+use crate::storage::transfer::{self, One, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
+use crate::text::html::bundle;
 
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, weakref, module = "usm", name = "Array")]
@@ -261,7 +262,12 @@ impl Array {
                 format!("only an array of one element has an item; this one has {}", self.view().len());
             return Err(PyValueError::new_err(message));
         }
-        scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.side())?)
+        match self.view().itemsize() {
+            0..=scalar::MAX_BYTES => {
+                text::element(py, self.view(), transfer::read_one(py, &self.0)?.as_ref())
+            }
+            _ => text::element(py, self.view(), &transfer::to_bytes(py, &self.side())?),
+        }
     }
 
     /// The elements as nested lists. An array of 0 dimensions returns its element.
@@ -274,7 +280,7 @@ impl Array {
             return self.item(py);
         }
         let bytes = transfer::to_bytes(py, &self.side())?;
-        text::nested(py, self.view(), &self.view().shape, &bytes)
+        text::list(py, self.view(), &bytes)
     }
 
     /// A copy with elements of another type, in memory of the same kind and device, by NumPy's
@@ -294,7 +300,7 @@ impl Array {
 
     /// The elements as bytes in C order.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        reserve::bytes(py, &transfer::to_bytes(py, &self.side())?)
+        transfer::to_object(py, &self.side())
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -304,19 +310,23 @@ impl Array {
         }
     }
 
-    /// A view. A mask or a list of integers gives a copy, as in NumPy, which selects the elements.
+    /// A view. The name of a member of a structure gives the view of that member. A mask or a list
+    /// of integers gives a copy, as in NumPy, which selects the elements.
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         if selection::is_of_values(key)? {
             return selection::copy(slf, key).map(Self::new);
         }
-        Ok(slf.get().with_view(slf.get().view().indexed(key)?))
+        Ok(slf.get().with_view(field::selected(slf.get().view(), key)?))
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
-        let target = self.0.with_view(self.view().indexed(key)?);
+        let target = self.0.with_view(field::selected(self.view(), key)?);
         let dtype = target.view.dtype;
+        if scalar::is_number_of_python(value) {
+            return fill(py, &target, value);
+        }
         if let Ok(array) = value.cast_exact::<Self>() {
             return conversion::store(py, &target, value, &array.get().side());
         }
@@ -351,7 +361,11 @@ impl Array {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        self.item(py)?.extract()
+        let item = self.item(py)?;
+        match item.cast_exact::<pyo3::types::PyFloat>() {
+            Ok(number) => Ok(number.value()),
+            Err(_) => item.extract(),
+        }
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -372,6 +386,18 @@ impl Array {
     /// The display in notebooks: shape, type, kind, device and values.
     fn _repr_html_(&self, py: Python<'_>) -> String {
         text::page(py, &self.0)
+    }
+
+    /// The forms for notebooks.
+    #[pyo3(signature = (include=None, exclude=None))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        include: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Notebooks choose among the forms themselves.
+        let _ = (include, exclude);
+        bundle(slf.as_any(), "text/html", slf.get()._repr_html_(slf.py()))
     }
 
     /// For SYCL memory only. Waits for work in flight.
@@ -545,5 +571,5 @@ impl Rows {
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
-    transfer::fill(py, side, &bytes[..side.view.itemsize()])
+    transfer::fill(py, side, One::new(bytes, side.view.itemsize()))
 }

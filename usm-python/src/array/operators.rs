@@ -10,15 +10,13 @@ use crate::array::construct;
 use crate::process::once::name;
 use crate::text::error::Class;
 
-/// An operator's sign, and its function in Python's module `operator`.
+/// An operator's sign, and what it does with two numbers or arrays of NumPy.
 struct Operator {
     sign: &'static str,
-    function: &'static str,
+    function: for<'py> fn(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> Answer<'py>,
 }
 
-const fn operator(sign: &'static str, function: &'static str) -> Operator {
-    Operator { sign, function }
-}
+const POWER: Operator = Operator { sign: "**", function: |a, b| a.pow(b, a.py().None()) };
 
 type Answer<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -72,22 +70,27 @@ fn apply<'py>(
         return Ok(py.NotImplemented().into_bound(py));
     }
     let (one, two) = (operand(array.as_any(), operator.sign)?, operand(other, operator.sign)?);
-    let operands = if is_reflected { (two, one) } else { (one, two) };
-    let module = if operator.function == "divmod" { "builtins" } else { "operator" };
-    py.import(module)?.getattr(operator.function)?.call1(operands)
+    if is_reflected { (operator.function)(&two, &one) } else { (operator.function)(&one, &two) }
 }
 
 /// Computes in the memory of `array`, with NumPy's rules for types.
-fn apply_in_place(array: &Bound<'_, Array>, operator: &Operator, other: &Bound<'_, PyAny>) -> PyResult<()> {
-    let view = host_view(array, operator.sign)?;
-    let other = operand(other, operator.sign)?;
-    let function = format!("i{}", operator.function.trim_end_matches('_'));
+fn apply_in_place(
+    array: &Bound<'_, Array>,
+    sign: &str,
+    function: &str,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let view = host_view(array, sign)?;
+    let other = operand(other, sign)?;
     array.py().import("operator")?.getattr(function)?.call1((view, other)).map(drop)
 }
 
-fn apply_to_one<'py>(array: &Bound<'py, Array>, operator: &Operator) -> Answer<'py> {
-    let operand = operand(array.as_any(), operator.sign)?;
-    array.py().import("operator")?.getattr(operator.function)?.call1((operand,))
+fn apply_to_one<'py>(
+    array: &Bound<'py, Array>,
+    sign: &str,
+    function: impl Fn(&Bound<'py, PyAny>) -> Answer<'py>,
+) -> Answer<'py> {
+    function(&operand(array.as_any(), sign)?)
 }
 
 #[pymethods]
@@ -98,12 +101,12 @@ impl Array {
         compare: CompareOp,
     ) -> Answer<'py> {
         let operator = match compare {
-            CompareOp::Lt => operator("<", "lt"),
-            CompareOp::Le => operator("<=", "le"),
-            CompareOp::Eq => operator("==", "eq"),
-            CompareOp::Ne => operator("!=", "ne"),
-            CompareOp::Gt => operator(">", "gt"),
-            CompareOp::Ge => operator(">=", "ge"),
+            CompareOp::Lt => Operator { sign: "<", function: |a, b| a.rich_compare(b, CompareOp::Lt) },
+            CompareOp::Le => Operator { sign: "<=", function: |a, b| a.rich_compare(b, CompareOp::Le) },
+            CompareOp::Eq => Operator { sign: "==", function: |a, b| a.rich_compare(b, CompareOp::Eq) },
+            CompareOp::Ne => Operator { sign: "!=", function: |a, b| a.rich_compare(b, CompareOp::Ne) },
+            CompareOp::Gt => Operator { sign: ">", function: |a, b| a.rich_compare(b, CompareOp::Gt) },
+            CompareOp::Ge => Operator { sign: ">=", function: |a, b| a.rich_compare(b, CompareOp::Ge) },
         };
         apply(slf, &operator, other, false)
     }
@@ -114,155 +117,155 @@ impl Array {
     }
 
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("+", "add"), other, false)
+        apply(slf, &Operator { sign: "+", function: |a, b| a.add(b) }, other, false)
     }
 
     fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("+", "add"), other, true)
+        apply(slf, &Operator { sign: "+", function: |a, b| a.add(b) }, other, true)
     }
 
     fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("+=", "add"), other)
+        apply_in_place(slf, "+=", "iadd", other)
     }
 
     fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("-", "sub"), other, false)
+        apply(slf, &Operator { sign: "-", function: |a, b| a.sub(b) }, other, false)
     }
 
     fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("-", "sub"), other, true)
+        apply(slf, &Operator { sign: "-", function: |a, b| a.sub(b) }, other, true)
     }
 
     fn __isub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("-=", "sub"), other)
+        apply_in_place(slf, "-=", "isub", other)
     }
 
     fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("*", "mul"), other, false)
+        apply(slf, &Operator { sign: "*", function: |a, b| a.mul(b) }, other, false)
     }
 
     fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("*", "mul"), other, true)
+        apply(slf, &Operator { sign: "*", function: |a, b| a.mul(b) }, other, true)
     }
 
     fn __imul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("*=", "mul"), other)
+        apply_in_place(slf, "*=", "imul", other)
     }
 
     fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("/", "truediv"), other, false)
+        apply(slf, &Operator { sign: "/", function: |a, b| a.div(b) }, other, false)
     }
 
     fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("/", "truediv"), other, true)
+        apply(slf, &Operator { sign: "/", function: |a, b| a.div(b) }, other, true)
     }
 
     fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("/=", "truediv"), other)
+        apply_in_place(slf, "/=", "itruediv", other)
     }
 
     fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("//", "floordiv"), other, false)
+        apply(slf, &Operator { sign: "//", function: |a, b| a.floor_div(b) }, other, false)
     }
 
     fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("//", "floordiv"), other, true)
+        apply(slf, &Operator { sign: "//", function: |a, b| a.floor_div(b) }, other, true)
     }
 
     fn __ifloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("//=", "floordiv"), other)
+        apply_in_place(slf, "//=", "ifloordiv", other)
     }
 
     fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("%", "mod"), other, false)
+        apply(slf, &Operator { sign: "%", function: |a, b| a.rem(b) }, other, false)
     }
 
     fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("%", "mod"), other, true)
+        apply(slf, &Operator { sign: "%", function: |a, b| a.rem(b) }, other, true)
     }
 
     fn __imod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("%=", "mod"), other)
+        apply_in_place(slf, "%=", "imod", other)
     }
 
     fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("@", "matmul"), other, false)
+        apply(slf, &Operator { sign: "@", function: |a, b| a.matmul(b) }, other, false)
     }
 
     fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("@", "matmul"), other, true)
+        apply(slf, &Operator { sign: "@", function: |a, b| a.matmul(b) }, other, true)
     }
 
     fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("@=", "matmul"), other)
+        apply_in_place(slf, "@=", "imatmul", other)
     }
 
     fn __divmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("divmod", "divmod"), other, false)
+        apply(slf, &Operator { sign: "divmod", function: |a, b| a.divmod(b) }, other, false)
     }
 
     fn __rdivmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("divmod", "divmod"), other, true)
+        apply(slf, &Operator { sign: "divmod", function: |a, b| a.divmod(b) }, other, true)
     }
 
     fn __lshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("<<", "lshift"), other, false)
+        apply(slf, &Operator { sign: "<<", function: |a, b| a.lshift(b) }, other, false)
     }
 
     fn __rlshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("<<", "lshift"), other, true)
+        apply(slf, &Operator { sign: "<<", function: |a, b| a.lshift(b) }, other, true)
     }
 
     fn __ilshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("<<=", "lshift"), other)
+        apply_in_place(slf, "<<=", "ilshift", other)
     }
 
     fn __rshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator(">>", "rshift"), other, false)
+        apply(slf, &Operator { sign: ">>", function: |a, b| a.rshift(b) }, other, false)
     }
 
     fn __rrshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator(">>", "rshift"), other, true)
+        apply(slf, &Operator { sign: ">>", function: |a, b| a.rshift(b) }, other, true)
     }
 
     fn __irshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator(">>=", "rshift"), other)
+        apply_in_place(slf, ">>=", "irshift", other)
     }
 
     fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("&", "and_"), other, false)
+        apply(slf, &Operator { sign: "&", function: |a, b| a.bitand(b) }, other, false)
     }
 
     fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("&", "and_"), other, true)
+        apply(slf, &Operator { sign: "&", function: |a, b| a.bitand(b) }, other, true)
     }
 
     fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("&=", "and_"), other)
+        apply_in_place(slf, "&=", "iand", other)
     }
 
     fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("|", "or_"), other, false)
+        apply(slf, &Operator { sign: "|", function: |a, b| a.bitor(b) }, other, false)
     }
 
     fn __ror__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("|", "or_"), other, true)
+        apply(slf, &Operator { sign: "|", function: |a, b| a.bitor(b) }, other, true)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("|=", "or_"), other)
+        apply_in_place(slf, "|=", "ior", other)
     }
 
     fn __xor__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("^", "xor"), other, false)
+        apply(slf, &Operator { sign: "^", function: |a, b| a.bitxor(b) }, other, false)
     }
 
     fn __rxor__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        apply(slf, &operator("^", "xor"), other, true)
+        apply(slf, &Operator { sign: "^", function: |a, b| a.bitxor(b) }, other, true)
     }
 
     fn __ixor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        apply_in_place(slf, &operator("^=", "xor"), other)
+        apply_in_place(slf, "^=", "ixor", other)
     }
 
     fn __pow__<'py>(
@@ -270,7 +273,7 @@ impl Array {
         other: &Bound<'py, PyAny>,
         _modulo: Option<&Bound<'py, PyAny>>,
     ) -> Answer<'py> {
-        apply(slf, &operator("**", "pow"), other, false)
+        apply(slf, &POWER, other, false)
     }
 
     fn __rpow__<'py>(
@@ -278,7 +281,7 @@ impl Array {
         other: &Bound<'py, PyAny>,
         _modulo: Option<&Bound<'py, PyAny>>,
     ) -> Answer<'py> {
-        apply(slf, &operator("**", "pow"), other, true)
+        apply(slf, &POWER, other, true)
     }
 
     fn __ipow__(
@@ -286,23 +289,23 @@ impl Array {
         other: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        apply_in_place(slf, &operator("**=", "pow"), other)
+        apply_in_place(slf, "**=", "ipow", other)
     }
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> Answer<'py> {
-        apply_to_one(slf, &operator("-", "neg"))
+        apply_to_one(slf, "-", |operand| operand.neg())
     }
 
     fn __pos__<'py>(slf: &Bound<'py, Self>) -> Answer<'py> {
-        apply_to_one(slf, &operator("+", "pos"))
+        apply_to_one(slf, "+", |operand| operand.pos())
     }
 
     fn __invert__<'py>(slf: &Bound<'py, Self>) -> Answer<'py> {
-        apply_to_one(slf, &operator("~", "invert"))
+        apply_to_one(slf, "~", |operand| operand.bitnot())
     }
 
     fn __abs__<'py>(slf: &Bound<'py, Self>) -> Answer<'py> {
-        apply_to_one(slf, &operator("abs", "abs"))
+        apply_to_one(slf, "abs", |operand| operand.abs())
     }
 
     /// The element as an index; `TypeError` for other arrays and types.
@@ -322,7 +325,7 @@ impl Array {
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &Bound<'py, PyAny>) -> Answer<'py> {
         let py = slf.py();
         if slf.get().holding().view.ndim() == 0 {
-            return py.import("builtins")?.getattr("format")?.call1((slf.get().item(py)?, spec));
+            return slf.get().item(py)?.call_method1(name!(py, "__format__"), (spec,));
         }
         if spec.is_truthy()? {
             return Err(PyTypeError::new_err(

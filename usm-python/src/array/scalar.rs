@@ -7,7 +7,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use usm_interface::{Dtype, Extended, Kind};
 
 use crate::array::dtype::{self, PyDtype};
@@ -86,6 +86,33 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
     };
     // SAFETY: a new reference, or NULL with an exception set if the interpreter has no memory.
     unsafe { Bound::from_owned_ptr_or_err(py, made) }
+}
+
+/// Loads an element of one type.
+type Loader = for<'py> fn(Python<'py>, &[u8]) -> PyResult<Bound<'py, PyAny>>;
+
+/// The function that loads the elements of a usual type, chosen once for many.
+pub(crate) fn loader(dtype: Dtype) -> Option<Loader> {
+    macro_rules! of {
+        ($type:ty) => {
+            |py, bytes| {
+                let bytes = bytes.first_chunk().copied().unwrap_or_default();
+                <$type>::from_ne_bytes(bytes).into_bound_py_any(py)
+            }
+        };
+    }
+    if !dtype.is_native() {
+        return None;
+    }
+    Some(match (dtype.kind(), dtype.itemsize()) {
+        (Kind::Float, 8) => of!(f64),
+        (Kind::Float, 4) => of!(f32),
+        (Kind::Int, 8) => of!(i64),
+        (Kind::Int, 4) => of!(i32),
+        (Kind::Uint, 8) => of!(u64),
+        (Kind::Uint, 1) => of!(u8),
+        _ => return None,
+    })
 }
 
 /// What the largest exponent of a type of 8 bits means.
@@ -231,6 +258,14 @@ fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
         Ok(value) => Ok((value.real(), value.imag())),
         Err(_) => Ok((value.extract()?, 0.0)),
     }
+}
+
+/// Whether the value is one of Python's own numbers, and of no class that is derived from them.
+pub(crate) fn is_number_of_python(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyComplex>()
 }
 
 /// The type of a scalar of NumPy's that is a number.

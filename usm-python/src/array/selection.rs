@@ -6,6 +6,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::array::Array;
 use crate::array::construct;
 use crate::array::operators::host_view;
+use crate::array::scalar;
 use crate::exchange::import;
 use crate::process::attribute;
 use crate::process::once::name;
@@ -45,8 +46,9 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
             return host_view(array, sign).map(Bound::unbind);
         }
         match key.cast::<PyList>() {
-            // Our walk refuses a short text of lists that stands for more values than memory holds.
-            Ok(list) if !list.is_empty() => {
+            // NumPy reads plain numbers. Of lists in lists a short text may stand for more values than
+            // memory holds, which our walk refuses.
+            Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
                 let values = Bound::new(py, Array::new(construct::of_values(list.as_any(), None)?))?;
                 host_view(&values, sign).map(Bound::unbind)
             }

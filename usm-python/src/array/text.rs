@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 use usm_plan::units;
 
 use crate::array::content::Holding;
@@ -15,25 +15,41 @@ use crate::storage::reserve;
 use crate::storage::transfer;
 use crate::text::html;
 
+/// Nested lists of packed elements in C order. NumPy makes those that Python has no scalar for, such
+/// as structures, in one call. Only a program that has imported NumPy has such types.
+pub(crate) fn list<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let has_scalar = |element: &[u8]| scalar::load(py, view.dtype, element).is_ok();
+    let is_numpys = bytes.get(..view.itemsize()).is_some_and(|element| !has_scalar(element));
+    match dtype::numpy(py)?.filter(|_| is_numpys && !bytes.is_empty()) {
+        Some(numpy) => {
+            let dtype = PyDtype::of_view(view).dtype(py)?;
+            let flat = numpy.call_method1(name!(py, "frombuffer"), (reserve::bytes(py, bytes)?, dtype))?;
+            let shape = PyTuple::new(py, view.shape.iter())?;
+            flat.call_method1(name!(py, "reshape"), (shape,))?.call_method0(name!(py, "tolist"))
+        }
+        None => nested(py, view, &view.shape, bytes),
+    }
+}
+
 /// Nested lists of elements in C order.
-pub(crate) fn nested<'py>(
-    py: Python<'py>,
-    view: &View,
-    shape: &[isize],
-    bytes: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
+fn nested<'py>(py: Python<'py>, view: &View, shape: &[isize], bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let Some((extent, inner)) = shape.split_first() else {
         return element(py, view, bytes);
     };
     let extent = extent.unsigned_abs();
     let step = bytes.len().checked_div(extent).unwrap_or(0);
+    if inner.is_empty()
+        && let Some(row) = scalar::loader(view.dtype)
+    {
+        return Ok(reserve::list(py, extent, |index| row(py, &bytes[index * step..][..step]))?.into_any());
+    }
     let rows = reserve::list(py, extent, |index| nested(py, view, inner, &bytes[index * step..][..step]))?;
     Ok(rows.into_any())
 }
 
 /// One element: Python's scalar, or NumPy's `item()` of a type that Python has no scalar for, such
 /// as a structure. Only a program that has imported NumPy has such types.
-fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     scalar::load(py, view.dtype, bytes).or_else(|error| match dtype::numpy(py)? {
         Some(numpy) => {
             let dtype = PyDtype::of_view(view).dtype(py)?;
@@ -138,7 +154,7 @@ fn run(
     let part = view.part(range.start, range.len());
     if view.ndim() == 1 {
         let bytes = transfer::to_bytes(py, &holding.with_view(part.clone()))?;
-        let values = nested(py, &part, &part.shape, &bytes)?.repr()?;
+        let values = list(py, &part, &bytes)?.repr()?;
         text.push_str(values.to_str()?.trim_matches(['[', ']']));
         return Ok(());
     }

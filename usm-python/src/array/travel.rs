@@ -66,7 +66,7 @@ impl Array {
 fn elements_of(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAny>> {
     let in_place = side.storage.is_host_accessible() && side.view.is_c_contiguous() && side.view.nbytes() > 0;
     if protocol < OUT_OF_BAND {
-        return Ok(reserve::bytes(py, &transfer::to_bytes(py, &side)?)?.into_any());
+        return Ok(transfer::to_object(py, &side)?.into_any());
     }
     let exporter = if in_place {
         memory::wrap(py, Memory::of_span(side))?

@@ -17,7 +17,7 @@ use crate::device::context::{PyContext, device_of};
 use crate::device::runtime::Entry;
 use crate::text::argument;
 use crate::text::error::OrRaise;
-use crate::text::html;
+use crate::text::html::{self, bundle};
 
 /// A device of a runtime.
 #[pyclass(frozen, weakref, module = "usm", name = "Device")]
@@ -149,6 +149,18 @@ impl PyDevice {
             rows.insert(5, ("free memory", units::shown(free)));
         }
         html::properties(&rows)
+    }
+
+    /// The forms for notebooks.
+    #[pyo3(signature = (include=None, exclude=None))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        include: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Notebooks choose among the forms themselves.
+        let _ = (include, exclude);
+        bundle(slf.as_any(), "text/html", slf.get()._repr_html_(slf.py()))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

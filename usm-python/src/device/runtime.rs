@@ -15,6 +15,7 @@ use usm_sycl::Dpctl;
 
 use crate::storage::stats;
 use crate::text::error::{Class, OrRaise};
+use crate::text::log;
 
 /// A context with its default queue, made at first need.
 #[derive(Debug)]
@@ -236,7 +237,18 @@ fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
     let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
     // The runtime is opened, and waited for, without the interpreter.
     let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
-    py.detach(|| cell.get_or_make(devices))
+    if let Some(entries) = cell.get() {
+        return entries;
+    }
+    let entries = py.detach(|| cell.get_or_make(devices));
+    log::debug(py, "usm.runtime", || match runtime.devices() {
+        Ok(_) => {
+            let selectors: Vec<String> = entries.iter().map(|entry| entry.selector()).collect();
+            format!("{kind} opened: {} devices: {}", entries.len(), selectors.join(", "))
+        }
+        Err(absence) => format!("{kind} is not here: {absence}"),
+    });
+    entries
 }
 
 /// The devices of an opened runtime.

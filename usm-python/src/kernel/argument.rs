@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 use usm_core::AllocKind;
-use usm_interface::{Dtype, Kind};
+use usm_interface::{Dtype, Extended, Kind};
 use usm_kernel_ir::{Literal, Scalar};
 
 use crate::array::Array;
@@ -325,7 +325,7 @@ pub(crate) fn array_key(element: Scalar, dimensions: u32, strided: bool, readonl
 }
 
 /// Types by their names in NumPy.
-pub(crate) const TYPES: [(&str, Scalar); 12] = [
+pub(crate) const TYPES: [(&str, Scalar); 14] = [
     ("bool", Scalar::Bool),
     ("bool_", Scalar::Bool),
     ("int8", Scalar::I8),
@@ -338,6 +338,8 @@ pub(crate) const TYPES: [(&str, Scalar); 12] = [
     ("uint64", Scalar::U64),
     ("float32", Scalar::F32),
     ("float64", Scalar::F64),
+    ("float16", Scalar::F16),
+    ("bfloat16", Scalar::Bf16),
 ];
 
 fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
@@ -352,14 +354,16 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
         (Kind::Uint, 2) => Some(Scalar::U16),
         (Kind::Uint, 4) => Some(Scalar::U32),
         (Kind::Uint, 8) => Some(Scalar::U64),
+        (Kind::Float, 2) => Some(Scalar::F16),
+        (Kind::Extended(Extended::Bfloat16), _) => Some(Scalar::Bf16),
         (Kind::Float, 4) => Some(Scalar::F32),
         (Kind::Float, 8) => Some(Scalar::F64),
         _ => None,
     };
     found.ok_or_else(|| {
         Class::Kernel.error(format!(
-            "{}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float32 \
-             and float64 are",
+            "{}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 \
+             to float64 and bfloat16 are",
             name()
         ))
     })

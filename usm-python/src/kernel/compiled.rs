@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::{env, fs, ptr};
+use std::{env, fmt, fs, ptr};
 
 use libloading::Library;
 use pyo3::prelude::*;
@@ -28,6 +28,15 @@ pub(crate) enum Compiled {
     /// Code of the C compiler: the function, and the library that must stay loaded.
     Compiler(Run, #[expect(dead_code, reason = "kept to be dropped")] Library),
     Builtin(Box<usm_kernel_jit::Code>),
+}
+
+impl fmt::Display for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Compiler(..) => "the C compiler",
+            Self::Builtin(_) => "the built-in compiler",
+        })
+    }
 }
 
 /// The arguments of a run.

@@ -16,6 +16,7 @@ use crate::plan::{PyPlan, refused};
 use crate::storage::snapshot::named;
 use crate::text::argument;
 use crate::text::error::Class;
+use crate::text::html::bundle;
 
 /// Peak against added time: points that each are a graph of their own.
 #[pyclass(frozen, module = "usm", name = "RecomputeCurve")]
@@ -120,6 +121,18 @@ impl PyRecomputeCurve {
     /// The picture in notebooks: added time across, peak up.
     fn _repr_svg_(&self) -> String {
         svg::recompute_curve(&self.curve, &self.title)
+    }
+
+    /// The forms for notebooks.
+    #[pyo3(signature = (include=None, exclude=None))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        include: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Notebooks choose among the forms themselves.
+        let _ = (include, exclude);
+        bundle(slf.as_any(), "image/svg+xml", slf.get()._repr_svg_())
     }
 
     fn __len__(&self) -> usize {

@@ -85,20 +85,22 @@ guarded! { usize: PyObject_CallMethodObjArgs }
 guarded! { usize:
     PyBuffer_Release PyByteArray_FromStringAndSize PyBytes_FromStringAndSize PyCMethod_New
     PyCapsule_New PyDict_Contains PyDict_Copy PyDict_DelItem PyDict_GetItemWithError PyDict_New
-    PyDict_SetItem
-    PyDict_Values PyErr_CheckSignals PyErr_Clear PyErr_Fetch PyErr_NewExceptionWithDoc
-    PyErr_NormalizeException PyErr_PrintEx PyErr_Restore PyErr_SetObject PyErr_SetString
-    PyErr_WarnEx PyErr_WriteUnraisable PyEval_GetFrame PyException_SetCause PyException_SetContext
-    PyException_SetTraceback PyGILState_Release PyImport_Import PyIter_Next PyList_Append
-    PyList_AsTuple PyList_New PyList_SetItem PyLong_AsLong PyLong_AsLongLongAndOverflow
-    PyLong_AsUnsignedLongLong PyLong_AsUnsignedLongLongMask PyMemoryView_FromObject
-    PyModule_GetNameObject PyNumber_Index PyNumber_Lshift PyNumber_Or PyNumber_Rshift
-    PyOS_FSPath PyObject_Call PyObject_CallNoArgs PyObject_ClearWeakRefs PyObject_DelItem
-    PyObject_GenericGetDict PyObject_GenericSetDict PyObject_GetAttr PyObject_GetBuffer
-    PyObject_GetItem PyObject_GetIter PyObject_IsInstance PyObject_IsSubclass PyObject_IsTrue
-    PyObject_Repr PyObject_RichCompare PyObject_SetAttr PyObject_SetAttrString PyObject_SetItem
-    PyObject_Size PyObject_Str PySequence_List PySlice_Unpack PyTraceBack_Print PyTuple_GetSlice
-    PyTuple_New PyTuple_SetItem PyType_FromSpec PyType_GetName PyType_GetQualName
+    PyDict_SetItem PyDict_Values PyErr_CheckSignals PyErr_Clear PyErr_Fetch
+    PyErr_NewExceptionWithDoc PyErr_NormalizeException PyErr_PrintEx PyErr_Restore PyErr_SetObject
+    PyErr_SetString PyErr_WarnEx PyErr_WriteUnraisable PyEval_GetFrame PyException_SetCause
+    PyException_SetContext PyException_SetTraceback PyGILState_Release PyImport_Import PyIter_Next
+    PyList_Append PyList_AsTuple PyList_New PyList_SetItem PyLong_AsLong
+    PyLong_AsLongLongAndOverflow PyLong_AsUnsignedLongLong PyLong_AsUnsignedLongLongMask
+    PyMemoryView_FromObject PyModule_GetNameObject PyNumber_Absolute PyNumber_Add PyNumber_And
+    PyNumber_Divmod PyNumber_FloorDivide PyNumber_Index PyNumber_Invert PyNumber_Lshift
+    PyNumber_MatrixMultiply PyNumber_Multiply PyNumber_Negative PyNumber_Or PyNumber_Positive
+    PyNumber_Power PyNumber_Remainder PyNumber_Rshift PyNumber_Subtract PyNumber_TrueDivide
+    PyNumber_Xor PyOS_FSPath PyObject_Call PyObject_CallNoArgs PyObject_ClearWeakRefs
+    PyObject_DelItem PyObject_GenericGetDict PyObject_GenericSetDict PyObject_GetAttr
+    PyObject_GetBuffer PyObject_GetItem PyObject_GetIter PyObject_IsInstance PyObject_IsSubclass
+    PyObject_IsTrue PyObject_Repr PyObject_RichCompare PyObject_SetAttr PyObject_SetAttrString
+    PyObject_SetItem PyObject_Size PyObject_Str PySequence_List PySlice_Unpack PyTraceBack_Print
+    PyTuple_GetSlice PyTuple_New PyTuple_SetItem PyType_FromSpec PyType_GetName PyType_GetQualName
     PyUnicode_AsEncodedString PyUnicode_DecodeFSDefaultAndSize PyUnicode_EncodeFSDefault
     PyUnicode_FromStringAndSize PyUnicode_InternInPlace PyWeakref_NewRef _Py_DecRef
 }

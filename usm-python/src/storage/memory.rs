@@ -23,7 +23,6 @@ use crate::process::once::name;
 use crate::process::pickled;
 use crate::storage::Storage;
 use crate::storage::pool::Source;
-use crate::storage::reserve;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
@@ -330,7 +329,7 @@ impl Memory {
 
     /// A copy of the bytes.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        reserve::bytes(py, &transfer::to_bytes(py, &self.side()?)?)
+        transfer::to_object(py, &self.side()?)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -2,6 +2,8 @@
 //! request here can be refused; the library's own containers would end the process.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::ptr::{self, NonNull};
+use std::slice;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,6 +53,44 @@ pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py,
     let made = unsafe { ffi::PyBytes_FromStringAndSize(pointer, len as isize) };
     // SAFETY: the result of a function that makes an object.
     Ok(unsafe { owned(py, made, len) }?.cast_into()?)
+}
+
+/// A `bytes` object of zeros that no other code knows yet, so that it may be written.
+pub(crate) struct Blank {
+    object: Py<PyBytes>,
+    content: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the object is the interpreter's, and the pointer is to bytes that only this value knows.
+unsafe impl Send for Blank {}
+
+impl Blank {
+    pub(crate) fn new(py: Python<'_>, len: usize) -> PyResult<Self> {
+        let size = isize::try_from(len).map_err(|_| Failure::NoMemory(len)).or_raise()?;
+        // SAFETY: the size is not negative; without a source the content is left open.
+        let object = unsafe { ffi::PyBytes_FromStringAndSize(ptr::null(), size) };
+        // SAFETY: the result of a function that makes an object.
+        let object = unsafe { owned(py, object, len) }?.cast_into::<PyBytes>()?;
+        // SAFETY: a `bytes` object.
+        let content = NonNull::new(unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.cast::<u8>());
+        // The objects of one byte and of none are the interpreter's, which everybody knows.
+        let content = content.filter(|_| len > 1).ok_or(Failure::NoMemory(len)).or_raise()?;
+        // SAFETY: the content of a new object of this length.
+        unsafe { content.as_ptr().write_bytes(0, len) };
+        Ok(Self { object: object.unbind(), content, len })
+    }
+
+    pub(crate) fn into_bytes(self, py: Python<'_>) -> Bound<'_, PyBytes> {
+        self.object.into_bound(py)
+    }
+}
+
+impl AsMut<[u8]> for Blank {
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: this many bytes, all initialised, which only this value knows.
+        unsafe { slice::from_raw_parts_mut(self.content.as_ptr(), self.len) }
+    }
 }
 
 /// A `bytearray`.

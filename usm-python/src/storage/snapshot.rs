@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use usm_core::MemoryType;
 use usm_core::history::{Operation, Record};
 use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment, Snapshot};
@@ -14,6 +15,7 @@ use crate::storage::origin;
 use crate::storage::pool;
 use crate::storage::stats;
 use crate::text::argument;
+use crate::text::html::bundle;
 
 /// The memory of all contexts in use at one moment, from :func:`usm.snapshot`.
 #[pyclass(frozen, weakref, module = "usm", name = "Snapshot")]
@@ -95,6 +97,18 @@ impl PySnapshot {
     /// The picture in notebooks: bytes in use over time.
     fn _repr_svg_(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.svg())
+    }
+
+    /// The forms for notebooks.
+    #[pyo3(signature = (include=None, exclude=None))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        include: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Notebooks choose among the forms themselves.
+        let _ = (include, exclude);
+        bundle(slf.as_any(), "image/svg+xml", slf.get()._repr_svg_(slf.py()))
     }
 
     fn __repr__(&self) -> String {

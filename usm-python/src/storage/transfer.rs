@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use usm_core::backend::Dyn;
 use usm_core::{Access, AllocKind, BackendKind, DeviceType, Error, ErrorKind, Event, Number};
 use usm_interface::Kind;
 
 use crate::array::Array;
 use crate::array::axes::Axes;
+use crate::array::content::Holding;
 use crate::array::dtype::PyDtype;
+use crate::array::scalar::MAX_BYTES;
 use crate::array::view::{View, scatter};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
-use crate::storage::reserve;
+use crate::storage::reserve::{self, Blank};
 use crate::storage::{self, Storage};
 use crate::text::argument;
 use crate::text::error::{Class, Failure, OrRaise};
@@ -418,12 +421,16 @@ fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
 }
 
 /// Sets every element to the bytes of one element.
-pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
+pub(crate) fn fill(py: Python<'_>, dst: &Side, element: One) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
     py.detach(|| {
+        if dst.view.len() == 1 {
+            return dst.storage.write(&dst.stream.queue, dst.view.offset, element);
+        }
+        let element = element.as_ref();
         if dst.view.is_c_contiguous() {
             let (to, len) = dst.span();
             let is_uniform = element.iter().all(|byte| *byte == element[0]);
@@ -449,6 +456,49 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         copy_sides(dst, &one)
     })
     .or_raise()
+}
+
+/// The bytes of one number.
+pub(crate) struct One([u8; MAX_BYTES], usize);
+
+impl One {
+    /// The first `size` bytes, at most all.
+    pub(crate) fn new(bytes: [u8; MAX_BYTES], size: usize) -> Self {
+        Self(bytes, size.min(MAX_BYTES))
+    }
+}
+
+impl AsRef<[u8]> for One {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+impl AsMut<[u8]> for One {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.0[..self.1]
+    }
+}
+
+/// The only element of an array.
+///
+/// # Errors
+/// [`ErrorKind::OutOfBounds`] for an element above the size of a number.
+pub(crate) fn read_one(py: Python<'_>, holding: &Holding) -> PyResult<One> {
+    let (storage, view) = (holding.storage(), &holding.view);
+    let (size, one) = (view.itemsize(), One::new([0; MAX_BYTES], view.itemsize()));
+    py.detach(|| storage.read(&holding.stream.queue, view.offset, size, one)).or_raise()
+}
+
+/// The elements in C order, as an object of Python's.
+pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py, PyBytes>> {
+    let (size, storage) = (src.view.nbytes(), &src.storage);
+    if size < 2 || !src.view.is_c_contiguous() {
+        return reserve::bytes(py, &to_bytes(py, src)?);
+    }
+    let blank = Blank::new(py, size)?;
+    let content = py.detach(|| storage.read(&src.stream.queue, src.view.offset, size, blank)).or_raise()?;
+    Ok(content.into_bytes(py))
 }
 
 /// The elements in C order.

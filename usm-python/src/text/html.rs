@@ -1,7 +1,9 @@
-//! Tables for notebooks. This file escapes all text.
+//! Tables for notebooks, and what shows them. This file escapes all text.
 
 use std::fmt::Write;
 
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use usm_plan::usm_pool::svg::escaped;
 
 /// Names with their values.
@@ -36,4 +38,16 @@ pub(crate) fn table<const N: usize>(heads: &[&str; N], rows: impl Iterator<Item 
 /// Text whose lines and spaces are kept.
 pub(crate) fn preformatted(text: &str) -> String {
     format!("<pre>{}</pre>", escaped(text))
+}
+
+/// All forms of an object for a notebook: its text, and a page or a picture of this type.
+pub(crate) fn bundle<'py>(
+    object: &Bound<'py, PyAny>,
+    media_type: &str,
+    shown: String,
+) -> PyResult<Bound<'py, PyDict>> {
+    let forms = PyDict::new(object.py());
+    forms.set_item("text/plain", object.repr()?)?;
+    forms.set_item(media_type, shown)?;
+    Ok(forms)
 }

@@ -23,6 +23,8 @@ def devices() -> None:
     assert_type(device.integrated, bool)
     assert_type(device.free_memory, int | None)
     assert_type(device._repr_html_(), str)
+    bundles = (usm.devices(), device, usm.zeros(3, device="host"), usm.snapshot())
+    assert_type([it._repr_mimebundle_(include=None, exclude=None) for it in bundles], list[dict[str, str]])
     assert_type(device.capabilities, dict[str, int])
     context: usm.Context = device.context
     assert_type(context.device, usm.Device | None)

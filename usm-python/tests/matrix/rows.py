@@ -215,7 +215,7 @@ MEMBERS = {
         "__arrow_c_device_array__": [Read(column("__arrow_c_device_array__"))],
         "__arrow_c_schema__": [Plain(lambda it: it.__arrow_c_schema__())],
         "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
-        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
+        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "_repr_mimebundle_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
         **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer queue shape size strides"),
         **attributes("__delitem__ __dlpack_c_exchange_api__"),
@@ -268,7 +268,7 @@ WITHOUT_MEMORY = {
     "Context": set("_get_capsule device history keep_history query queue stats synchronize".split())
     | {"can_access_peer", "enable_peer_access", "disable_peer_access"},
     "Device": set(
-        "_repr_html_ backend capabilities context driver_version free_memory global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
+        "_repr_html_ _repr_mimebundle_ backend capabilities context driver_version free_memory global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
         " platform selector type vendor".split()
     ),
     "Event": {"done", "times", "wait"},
@@ -282,8 +282,8 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "Plan": set("certificate feasible ids lower_bound names offsets optimal order order_bound order_optimal peak to_dict verify _repr_svg_ arena show to_html at dims range_plan recompute_curve sizes spilled memories ordering_edges proof".split()),
-    "RecomputeCurve": set("bound graph points to_svg _repr_svg_".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order order_bound order_optimal peak to_dict verify _repr_svg_ _repr_mimebundle_ arena show to_html at dims range_plan recompute_curve sizes spilled memories ordering_edges proof".split()),
+    "RecomputeCurve": set("bound graph points to_svg _repr_svg_ _repr_mimebundle_".split()),
     # The arrays of its block are arrays as any others.
     "Pool": set("context stats trim".split()),
     # Its arrays are arrays of its own memory.
@@ -291,7 +291,7 @@ WITHOUT_MEMORY = {
     "usm": set("backends devices empty full history launch open_ipc plan reset_peak set_threads snapshot stats trim zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),
-    "Snapshot": {"dump", "trace", "_repr_svg_"},
+    "Snapshot": {"dump", "trace", "_repr_svg_", "_repr_mimebundle_"},
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
     "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),

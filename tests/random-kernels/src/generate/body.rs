@@ -5,7 +5,7 @@ use usm_kernel_ir::{
     VarId,
 };
 
-use super::{Generator, State};
+use super::{Generator, State, computed};
 
 /// Depth of the expressions in statements.
 const DEPTH: u32 = 3;
@@ -81,10 +81,9 @@ impl Generator {
 
     /// A private array of the item, which the item fills.
     fn private(&mut self, body: &mut Vec<Stmt>) {
-        let (element, len) = (self.scalar(), self.random.from(1, 5));
+        let (element, len) = (*self.random.pick(&Scalar::ALL), self.random.from(1, 5));
         let counter = self.variable("k", Scalar::U64);
-        let value = self.expr(element, 1);
-        let value = self.tame(value);
+        let value = self.for_element(element, 1);
         let array = self.array("private", element, Space::Private(len));
         let index = self.of(counter);
         let store = self.stmt(StmtKind::Store(array, index, value));
@@ -138,10 +137,16 @@ impl Generator {
     fn store_own(&mut self, array: ArrayId, body: &mut Vec<Stmt>) {
         let found = self.kernel.array(array);
         let is_local = matches!(found.space, Space::Local(_));
-        let value = self.expr(found.element, DEPTH);
-        let value = self.tame(value);
+        let value = self.for_element(found.element, DEPTH);
         let index = self.of(if is_local { self.local } else { self.item });
         body.push(self.stmt(StmtKind::Store(array, index, value)));
+    }
+
+    /// A value for an element of this type.
+    fn for_element(&mut self, element: Scalar, depth: u32) -> Expr {
+        let value = self.expr(computed(element), depth);
+        let (value, place) = (self.tame(value), self.place());
+        if element.is_half() { value.cast(element, place) } else { value }
     }
 
     fn store(&mut self, body: &mut Vec<Stmt>) {
@@ -162,8 +167,8 @@ impl Generator {
                 }
             }
             Space::Private(len) => {
-                let value = self.expr(self.kernel.array(id).element, DEPTH);
-                let (value, index) = (self.tame(value), self.index(len));
+                let value = self.for_element(self.kernel.array(id).element, DEPTH);
+                let index = self.index(len);
                 body.push(self.stmt(StmtKind::Store(id, index, value)));
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Space, Unary, ValueId, VarId};
 
-use super::{Generator, State};
+use super::{Generator, State, TYPES, computed, widened};
 
 /// Integer operators whose result has the operands' type.
 const OF_INTEGERS: &[Binary] = &[
@@ -88,7 +88,7 @@ impl Generator {
                 Expr::binary(operator, one, two, place)
             }
             _ => {
-                let ty = *self.random.pick(&Scalar::ALL[1..]);
+                let ty = *self.random.pick(&TYPES[1..]);
                 let operator = *self.random.pick(COMPARISONS);
                 let (one, two) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
                 Expr::binary(operator, one, two, place)
@@ -118,7 +118,7 @@ impl Generator {
                 Expr { kind: ExprKind::Math(*self.random.pick(ROUNDINGS), vec![argument]), ty, place }
             }
             4 => {
-                let from = *self.random.pick(&Scalar::ALL[1..]);
+                let from = *self.random.pick(&TYPES[1..]);
                 let value = self.expr(from, depth - 1).cast(ty, place);
                 self.tame(value)
             }
@@ -200,7 +200,7 @@ impl Generator {
         }
         let id = self.random.below(self.kernel.arrays.len() as u64) as usize;
         let element = self.kernel.arrays[id].element;
-        if numbers(element) { self.load(element) } else { None }
+        if numbers(element) { self.load(computed(element)) } else { None }
     }
 
     /// An index below a number that is not zero.
@@ -230,9 +230,10 @@ impl Generator {
     fn load(&mut self, ty: Scalar) -> Option<Expr> {
         let place = self.place();
         let arrays: Vec<u32> = (0..self.kernel.arrays.len() as u32)
-            .filter(|id| self.kernel.arrays[*id as usize].element == ty)
+            .filter(|id| computed(self.kernel.arrays[*id as usize].element) == ty)
             .collect();
         let id = usm_kernel_ir::ArrayId(*arrays.get(self.random.below(arrays.len() as u64) as usize)?);
+        let stored = self.kernel.array(id).element;
         let index = match self.kernel.array(id).space.clone() {
             Space::Write => self.of(self.item),
             Space::Read if self.random.percent(50) => {
@@ -248,7 +249,7 @@ impl Generator {
                 } else {
                     // An index outside must not be read.
                     let inside = Expr::binary(Binary::Lt, index.clone(), len, place);
-                    let element = Expr::load(id, ty, index, place);
+                    let element = widened(Expr::load(id, stored, index, place));
                     let other = Expr::literal(self.literal(ty), place);
                     return Some(self.select(inside, element, other));
                 }
@@ -263,6 +264,6 @@ impl Generator {
         };
         let is_global = matches!(self.kernel.array(id).space, Space::Write);
         let index = if is_global && self.random.percent(30) { self.within_extent(index) } else { index };
-        Some(Expr::load(id, ty, index, place))
+        Some(widened(Expr::load(id, stored, index, place)))
     }
 }

@@ -143,6 +143,27 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
     Program { kernel: generator.kernel, global, local, arguments }
 }
 
+/// The types with arithmetic, and `bool`.
+pub(crate) const TYPES: &[Scalar] = {
+    let (types, _) = Scalar::ALL.split_at(11);
+    types
+};
+
+/// The type in which elements of a type are computed.
+pub(crate) const fn computed(element: Scalar) -> Scalar {
+    if element.is_half() { Scalar::F32 } else { element }
+}
+
+/// A value of an element, as one for arithmetic.
+pub(crate) fn widened(value: Expr) -> Expr {
+    if value.ty.is_half() {
+        let place = value.place;
+        value.cast(Scalar::F32, place)
+    } else {
+        value
+    }
+}
+
 impl Generator {
     pub(crate) const fn place(&mut self) -> Place {
         self.line += 1;
@@ -150,7 +171,7 @@ impl Generator {
     }
 
     pub(crate) fn scalar(&mut self) -> Scalar {
-        *self.random.pick(&Scalar::ALL)
+        *self.random.pick(TYPES)
     }
 
     fn element(&mut self) -> Scalar {
@@ -198,7 +219,8 @@ impl Generator {
         }
         if self.barriers {
             for _ in 0..self.random.from(0, 2) {
-                let element = if self.random.percent(30) { self.atomic().0 } else { self.scalar() };
+                let element =
+                    if self.random.percent(30) { self.atomic().0 } else { *self.random.pick(&Scalar::ALL) };
                 let len = self.group_items();
                 let id = self.array("lm", element, Space::Local(len));
                 self.states.push((id, State::Fresh));
@@ -271,7 +293,8 @@ impl Generator {
             1 => *self.random.pick(&[0, 1, u64::MAX, 1 << (ty.bits() - 1), (1 << (ty.bits() - 1)) - 1]),
             _ => self.random.below(12),
         };
-        Literal::integer(ty, word)
+        // Numbers of 16 bits below 2, so that sums of them stay finite.
+        Literal::integer(ty, if ty.is_half() { word & 0xbfff } else { word })
     }
 
     pub(crate) fn number(&mut self, value: u64) -> Expr {

@@ -200,7 +200,7 @@ impl Writer {
             (">=", COMPARES),
         ]);
         let ty = match binds {
-            COMPARES => *self.random.pick(&TYPES),
+            COMPARES => *self.random.pick(TYPES),
             _ => Scalar::Bool,
         };
         let turned = binds == COMPARES && self.random.percent(20) && ty != Scalar::Bool;
@@ -215,7 +215,7 @@ impl Writer {
         if ty == Scalar::Bool {
             return self.truth(depth);
         }
-        let from = *self.random.pick(&TYPES);
+        let from = *self.random.pick(TYPES);
         let from = if from == Scalar::Bool && ty.is_float() { Scalar::U8 } else { from };
         (format!("({} as {ty})", within(self.typed(from, depth), CASTS)), ALONE)
     }

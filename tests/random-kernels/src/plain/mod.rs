@@ -16,7 +16,7 @@ use crate::generate::{Given, Program};
 use crate::random::Random;
 
 /// All types of variables.
-pub(crate) const TYPES: [Scalar; 11] = Scalar::ALL;
+pub(crate) use crate::generate::TYPES;
 /// Types of elements.
 const ELEMENTS: [Scalar; 10] = [
     Scalar::I8,
@@ -212,9 +212,9 @@ impl Writer {
     fn function(&mut self) -> String {
         let outside = self.variables.clone();
         let name = format!("h{}", self.functions.len());
-        let scalars: Vec<Scalar> = (0..self.random.below(3)).map(|_| *self.random.pick(&TYPES)).collect();
+        let scalars: Vec<Scalar> = (0..self.random.below(3)).map(|_| *self.random.pick(TYPES)).collect();
         let array = self.random.percent(60).then(|| (*self.random.pick(&ELEMENTS), self.random.percent(60)));
-        let result = *self.random.pick(&TYPES);
+        let result = *self.random.pick(TYPES);
         let mut given = Vec::new();
         for (place, ty) in scalars.iter().enumerate() {
             let mutable = self.random.percent(30);
@@ -250,7 +250,7 @@ impl Writer {
     fn kernel(&mut self, seed: u64, local: &[u64]) -> String {
         let mut given = Vec::new();
         for name in ["n", "m"] {
-            let ty = *self.random.pick(&TYPES);
+            let ty = *self.random.pick(TYPES);
             given.push(format!("{name}: {ty}"));
             self.variables.push(Variable { name: name.into(), ty, mutable: false, uniform: true });
         }
@@ -337,7 +337,7 @@ impl Writer {
         }
         let items: u64 = local.iter().product();
         for number in 0..self.random.below(3) {
-            let (name, element) = (format!("s{number}"), *self.random.pick(&TYPES));
+            let (name, element) = (format!("s{number}"), *self.random.pick(TYPES));
             let len = if fixed || self.random.percent(30) {
                 items.to_string()
             } else {
@@ -356,7 +356,7 @@ impl Writer {
             self.arrays.push(Array { name, element, index: Err("l"), mutable: true, atomic: false });
         }
         for number in 0..self.random.below(3) {
-            let (name, element) = (format!("r{number}"), *self.random.pick(&TYPES));
+            let (name, element) = (format!("r{number}"), *self.random.pick(TYPES));
             let values = match self.random.percent(50) {
                 true => format!("[{}; 4]", self.value(element)),
                 false => format!("[{}]", (0..4).map(|_| self.value(element)).collect::<Vec<_>>().join(", ")),

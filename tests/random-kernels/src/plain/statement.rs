@@ -43,7 +43,7 @@ impl Writer {
     }
 
     fn declaration(&mut self) -> String {
-        let (ty, name, mutable) = (*self.random.pick(&TYPES), self.word(&NAMES), self.random.percent(60));
+        let (ty, name, mutable) = (*self.random.pick(TYPES), self.word(&NAMES), self.random.percent(60));
         let word = if mutable { "let mut" } else { "let" };
         let text = if self.random.percent(60) {
             format!("{word} {name}: {ty} = {};\n", self.value(ty))
@@ -56,7 +56,7 @@ impl Writer {
     }
 
     fn two(&mut self) -> String {
-        let types = [*self.random.pick(&TYPES), *self.random.pick(&TYPES)];
+        let types = [*self.random.pick(TYPES), *self.random.pick(TYPES)];
         let (one, two) = (self.typed(types[0], 1).0, self.typed(types[1], 2).0);
         let first = self.random.below(NAMES.len() as u64 - 1) as usize;
         let names = [NAMES[first], NAMES[first + 1]];

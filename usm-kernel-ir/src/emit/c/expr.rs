@@ -59,6 +59,9 @@ impl Writer<'_> {
             }
             ExprKind::Cast(operand) => {
                 let value = self.expr(operand);
+                if operand.ty != expr.ty && (operand.ty.is_half() || expr.ty.is_half()) {
+                    return format!("{}({value})", self.half(operand.ty, expr.ty));
+                }
                 if operand.ty.is_float() && expr.ty.is_integer() {
                     return format!("{}({value})", self.float_to_integer(operand.ty, expr.ty));
                 }

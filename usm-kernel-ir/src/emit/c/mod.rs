@@ -6,6 +6,7 @@
 mod atomic;
 mod check;
 mod expr;
+mod half;
 mod host;
 mod stmt;
 mod strip;
@@ -146,10 +147,6 @@ impl<'k> Writer<'k> {
     fn head(&self) -> Vec<String> {
         let (kernel, dialect) = (self.kernel, self.dialect);
         let mut lines = Vec::new();
-        let mut has_doubles = kernel.arrays.iter().any(|array| array.element == Scalar::F64)
-            || kernel.values.iter().any(|value| value.ty == Scalar::F64)
-            || kernel.variables.iter().any(|variable| variable.ty == Scalar::F64);
-        kernel.for_each(&mut |_| (), &mut |expr| has_doubles |= expr.ty == Scalar::F64);
         let mut wide = false;
         kernel.for_each(
             &mut |stmt| {
@@ -159,7 +156,7 @@ impl<'k> Writer<'k> {
             },
             &mut |_| (),
         );
-        if dialect == Dialect::OpenCl && has_doubles {
+        if dialect == Dialect::OpenCl && kernel.uses(Scalar::F64) {
             lines.push("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n".to_string());
         }
         if dialect == Dialect::OpenCl && wide {
@@ -188,8 +185,8 @@ impl<'k> Writer<'k> {
             (Scalar::I64, Dialect::Cuda) => "long long",
             (Scalar::U8, Dialect::OpenCl) => "uchar",
             (Scalar::U8, Dialect::Cuda) => "unsigned char",
-            (Scalar::U16, Dialect::OpenCl) => "ushort",
-            (Scalar::U16, Dialect::Cuda) => "unsigned short",
+            (Scalar::U16 | Scalar::F16 | Scalar::Bf16, Dialect::OpenCl) => "ushort",
+            (Scalar::U16 | Scalar::F16 | Scalar::Bf16, Dialect::Cuda) => "unsigned short",
             (Scalar::U32, Dialect::OpenCl) => "uint",
             (Scalar::U32, Dialect::Cuda) => "unsigned int",
             (Scalar::U64, Dialect::OpenCl) => "ulong",

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Writer;
-use super::names::rust_literal;
+use super::names::{rust_literal, rust_type};
 use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Math, Unary};
 use crate::phase::Home;
@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 
 impl Writer<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
-        let ty = expr.ty.name();
+        let ty = rust_type(expr.ty);
         match &expr.kind {
             ExprKind::Literal(literal) => rust_literal(*literal),
             ExprKind::Variable(id) => {
@@ -62,6 +62,9 @@ impl Writer<'_> {
                 let (one, two) = (self.expr(left), self.expr(right));
                 self.binary(*operator, left.ty, &one, &two, right)
             }
+            ExprKind::Cast(operand) if operand.ty == expr.ty => self.expr(operand),
+            ExprKind::Cast(operand) if operand.ty.is_half() => format!("({}).to_f32()", self.expr(operand)),
+            ExprKind::Cast(operand) if expr.ty.is_half() => format!("{ty}::from_f32({})", self.expr(operand)),
             ExprKind::Cast(operand) => format!("({} as {ty})", self.expr(operand)),
             ExprKind::Select(condition, one, two) => {
                 format!(

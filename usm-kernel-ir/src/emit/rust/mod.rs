@@ -22,7 +22,7 @@ use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, of_row, phases};
 use crate::proof::Claims;
 use crate::scalar::Scalar;
-use names::{count_users, stored, zero, zero_stored};
+use names::{count_users, rust_type, stored, zero, zero_stored};
 
 /// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
 /// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` the
@@ -50,6 +50,15 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
     writer.line(PRIMITIVE);
+    for (ty, name) in [(Scalar::F16, "F16"), (Scalar::Bf16, "Bf16")] {
+        if !lowered.uses(ty) {
+            continue;
+        }
+        // `path` may name a crate with another type of this name, which devices take for two bytes.
+        writer.line(&format!(
+            "use {path}::{name} as __{name};\nconst _: [(); 2] = [(); ::core::mem::size_of::<__{name}>()];\nconst _: [(); 2] = [(); ::core::mem::align_of::<__{name}>()];"
+        ));
+    }
     let why = if kernel.trusted {
         "whoever wrote `unsafe fn` vouches for it"
     } else {
@@ -323,7 +332,7 @@ impl Writer<'_> {
         for (index, home) in self.phases.homes.iter().enumerate() {
             if *home == Home::Group {
                 let ty = kernel.variables[index].ty;
-                self.line(&format!("let mut __v{index}: {} = {};", ty.name(), zero(ty)));
+                self.line(&format!("let mut __v{index}: {} = {};", rust_type(ty), zero(ty)));
             }
         }
         // The compiler keeps such arrays in registers, and leaves out stores that nothing reads.

@@ -10,6 +10,7 @@ use crate::scalar::{Literal, Scalar};
 
 pub(super) fn rust_literal(literal: Literal) -> String {
     match literal.ty {
+        ty if ty.is_half() => format!("{}::from_bits({})", stored(ty), literal.bits),
         Scalar::Bool => (literal.bits != 0).to_string(),
         Scalar::F32 if literal.to_f32().is_finite() => format!("({:?}_f32)", literal.to_f32()),
         Scalar::F64 if literal.to_f64().is_finite() => format!("({:?}_f64)", literal.to_f64()),
@@ -20,8 +21,17 @@ pub(super) fn rust_literal(literal: Literal) -> String {
     }
 }
 
-pub(super) fn stored(ty: Scalar) -> &'static str {
-    if ty == Scalar::Bool { "u8" } else { ty.name() }
+/// The type of values.
+pub(super) const fn rust_type(ty: Scalar) -> &'static str {
+    match ty {
+        Scalar::F16 => "__F16",
+        Scalar::Bf16 => "__Bf16",
+        _ => ty.name(),
+    }
+}
+
+pub(super) const fn stored(ty: Scalar) -> &'static str {
+    if matches!(ty, Scalar::Bool) { "u8" } else { rust_type(ty) }
 }
 
 pub(super) fn zero(ty: Scalar) -> String {

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Writer;
-use super::names::{sets_of, variables_of, zero, zero_stored};
+use super::names::{rust_type, sets_of, variables_of, zero, zero_stored};
 use crate::kernel::{ArrayId, Expr, ExprKind, Space, Stmt, StmtKind, VarId, for_each};
 use crate::phase::{Home, Part, definition, is_of_row};
 
@@ -47,7 +47,7 @@ impl Writer<'_> {
 
     /// Writes the head of a counting loop.
     pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
-        let ty = self.kernel.variable(variable).ty.name();
+        let ty = rust_type(self.kernel.variable(variable).ty);
         let (name, start, end) = (self.variable(variable), self.expr(start), self.expr(end));
         if matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1) {
             self.line(&format!("for __count in ({start} as {ty})..({end} as {ty}) {{ {name} = __count;"));
@@ -237,7 +237,7 @@ impl Writer<'_> {
         }
         self.declare_again(&[start, end, step]);
         let ty = kernel.variable(*variable).ty;
-        self.line(&format!("let mut {}: {} = {};", self.variable(*variable), ty.name(), zero(ty)));
+        self.line(&format!("let mut {}: {} = {};", self.variable(*variable), rust_type(ty), zero(ty)));
         self.counting(*variable, [start, end, step]);
         self.line(&format!("for __local_id_{last} in (&__axis_{last}).again() {{"));
         self.line(&format!(
@@ -281,7 +281,7 @@ impl Writer<'_> {
         for id in again {
             let ty = self.kernel.variable(id).ty;
             if let Some(value) = definition(&self.kernel.body, id) {
-                let line = format!("let {}: {} = {};", self.variable(id), ty.name(), self.expr(value));
+                let line = format!("let {}: {} = {};", self.variable(id), rust_type(ty), self.expr(value));
                 self.line(&line);
             }
         }
@@ -299,7 +299,7 @@ impl Writer<'_> {
                 Home::Group | Home::Kept => {}
                 Home::Phase | Home::Again => {
                     let name = self.variable(*id);
-                    self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+                    self.line(&format!("let mut {name}: {} = {};", rust_type(ty), zero(ty)));
                 }
             }
         }
@@ -313,7 +313,7 @@ impl Writer<'_> {
         for id in declared {
             let ty = kernel.variable(id).ty;
             let name = self.variable(id);
-            self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+            self.line(&format!("let mut {name}: {} = {};", rust_type(ty), zero(ty)));
         }
         for id in again {
             if let Some(value) = definition(&kernel.body, id) {

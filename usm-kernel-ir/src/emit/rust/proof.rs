@@ -49,7 +49,9 @@ impl Writer<'_> {
         for (place, parameter) in kernel.parameters.iter().enumerate() {
             let Parameter::Value(id) = parameter else { continue };
             self.line(&match kernel.value(*id).ty {
-                Scalar::F32 | Scalar::F64 => format!("__each(__values.{place}.to_bits() as u64);"),
+                Scalar::F32 | Scalar::F64 | Scalar::F16 | Scalar::Bf16 => {
+                    format!("__each(__values.{place}.to_bits() as u64);")
+                }
                 _ => format!("__each(__values.{place} as u64);"),
             });
         }

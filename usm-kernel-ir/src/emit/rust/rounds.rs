@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::names::{rust_literal, zero_stored};
+use super::names::{rust_literal, rust_type, zero_stored};
 use super::{ON_STACK, Writer, is_written, signature};
 use crate::interpret::{cast, compute, unary};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId, for_each};
@@ -30,7 +30,7 @@ impl Writer<'_> {
         for (index, home) in self.phases.homes.iter().enumerate() {
             let id = VarId(index as u32);
             if *home == Home::Group && id != variable && mentions(body, id) > 0 {
-                given.push((self.variable(id), kernel.variable(id).ty.name().to_string()));
+                given.push((self.variable(id), rust_type(kernel.variable(id).ty).to_string()));
             }
         }
         let names = given.iter().map(|(name, ty)| match ty.as_str() {

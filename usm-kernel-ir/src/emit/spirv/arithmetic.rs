@@ -98,6 +98,9 @@ impl Writer<'_> {
         if from == to {
             return value;
         }
+        if from.is_half() || to.is_half() {
+            return self.half(from, to, value);
+        }
         if from == Scalar::Bool {
             let (one, zero) = (self.number(to, 1), self.number(to, 0));
             return self.op(Op::Select, ty, &[value, one, zero]);

@@ -7,6 +7,7 @@ mod atomic;
 mod block;
 mod check;
 mod expr;
+mod half;
 mod stmt;
 
 use alloc::collections::BTreeSet;
@@ -55,8 +56,8 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
         {
             builder.capability(capability);
         }
-        let uses = |ty: Scalar| lowered.iter().any(|kernel| uses(kernel, ty));
-        if uses(Scalar::I16) || uses(Scalar::U16) {
+        let uses = |ty: Scalar| lowered.iter().any(|kernel| kernel.uses(ty));
+        if [Scalar::I16, Scalar::U16, Scalar::F16, Scalar::Bf16].into_iter().any(uses) {
             builder.capability(Capability::Int16);
         }
         builder.capability(Capability::Int8);
@@ -108,14 +109,6 @@ fn has_wide_atomics(kernel: &Kernel) -> bool {
         &mut |_| (),
     );
     wide
-}
-
-fn uses(kernel: &Kernel, ty: Scalar) -> bool {
-    let mut found = kernel.arrays.iter().any(|array| array.element == ty)
-        || kernel.values.iter().any(|value| value.ty == ty)
-        || kernel.variables.iter().any(|variable| variable.ty == ty);
-    kernel.for_each(&mut |_| (), &mut |expr| found |= expr.ty == ty);
-    found
 }
 
 struct Writer<'k> {

@@ -90,7 +90,7 @@ class Atomics:
             self.given_arguments(node, 0)
             self.atomic_on(array, reference, "add", [number(0, "wi", self.at)], node, True, only_check=True)
             place = self.element_place(array, reference.places, [node] * len(reference.places), node)
-            return self.set_temporary(Val(f"(load {array.ty} #{array.number} {place} {self.at})", array.ty, None, None, False))
+            return self.set_temporary(self.loaded(array, place, self.at))
         if name == "compare_exchange":
             return self.compare_exchange(reference, node)
         function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
@@ -111,7 +111,7 @@ class Atomics:
         where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)
         place = self.element_place(expected, [where], [node], node)
         array, at = reference.array, self.at
-        wanted = self.set_temporary(self.cast(Val(f"(load {expected.ty} #{expected.number} {place} {at})", expected.ty, None, None, False), array.ty))
+        wanted = self.set_temporary(self.cast(self.loaded(expected, place, at), array.ty))
         old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
         same = self.set_temporary(Val(f"(eq bool {old.text} {wanted.text} {at})", "bool"))
         kept, self.out = self.out, []

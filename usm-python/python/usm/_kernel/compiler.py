@@ -17,7 +17,7 @@ from .operators import Operators
 from .order import Order
 from .source import Source
 from .statements import Statements
-from .types import NAMES, SCALARS, STORED, promote
+from .types import COMPUTED, NAMES, SCALARS, STORED, promote
 from .values import Arr, Frame, Pack, Static, Tup, Val
 from .work_items import WorkItems
 
@@ -166,7 +166,7 @@ class Compiler(
             if sort >> 24 == SCALAR:
                 weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
                 value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
-                value = Val(value, weak)
+                value = Val(self.computed(value, ty), COMPUTED.get(weak, weak))
                 if weak == "wi":
                     self.weak[value.text] = number
                 if name in self.source.assigned_names():

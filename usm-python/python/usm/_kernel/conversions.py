@@ -3,7 +3,7 @@
 import ast
 import types as pytypes
 
-from .types import NAMES, STORED, is_float, is_int, limits, of_dtype, promote
+from .types import COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
 from .values import Arr, Static, Val, number
 
 _GREATEST = (1 << 63) - 1
@@ -36,7 +36,7 @@ class Conversions:
             if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
                 ty = of_dtype(value.dtype)
                 if ty is not None:
-                    return number(value.item(), ty, self.at)
+                    return number(value.item(), COMPUTED.get(ty, ty), self.at)
             if type(value) is pytypes.ModuleType:
                 text = f"the module `{ast.unparse(node)}`"
             else:
@@ -58,6 +58,8 @@ class Conversions:
 
     def to(self, value, ty):
         """The text of a value, converted to another type."""
+        if ty in COMPUTED:
+            return f"(cast {ty} {self.to(value, COMPUTED[ty])} {self.at})"
         stored = STORED[ty]
         here = STORED[value.ty]
         if value.const is not None:
@@ -74,10 +76,16 @@ class Conversions:
 
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
+        if ty in COMPUTED:
+            return Val(self.computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.pure)
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
             return number(value.const, ty, self.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
+
+    def computed(self, text, ty):
+        """The text of a number of type `ty`, in the type that it is computed in."""
+        return f"(cast {COMPUTED[ty]} {text} {self.at})" if ty in COMPUTED else text
 
     def truth(self, value):
         """The text of a value as a condition."""

@@ -4,7 +4,7 @@ import ast
 import re
 
 from .keys import MOST
-from .types import NAMES, is_int
+from .types import COMPUTED, NAMES, is_int
 from .values import Arr, Pack, Slice, Static, Tup, Val, number
 
 
@@ -20,7 +20,7 @@ class Indexing:
             if self.is_part(found, node.slice):
                 return self.part_of(found, node)
             index, pure = self.element_index(found, node)
-            return Val(f"(load {found.ty} #{found.number} {index} {self.place_of(node)})", found.ty, None, None, False)
+            return self.loaded(found, index, self.place_of(node))
         if found.__class__ is Tup or (found.__class__ is Static and isinstance(found.value, (tuple, list))):
             items = found.items if found.__class__ is Tup else found.value
             place = self.value(node.slice)
@@ -33,6 +33,11 @@ class Indexing:
         if found.__class__ is Static:
             raise self.error(node, f"`{ast.unparse(node.value)}` cannot be indexed in a kernel: arrays and tuples can")
         raise self.error(node, f"`{ast.unparse(node.value)}` is a number, which has no elements")
+
+    def loaded(self, array, index, at):
+        """The value of an element at a known place of the array."""
+        text = f"(load {array.ty} #{array.number} {index} {at})"
+        return Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
 
     def table_instead(self, found, node):
         """An array of the module, or a tuple of numbers at an index of the item, as a table."""
@@ -70,7 +75,7 @@ class Indexing:
                 # All indices, as the result of a function.
                 values = [self.as_value(item, inner) for item in first.items]
                 index = self.element_place(array, values, [inner] * len(values), node)
-                return Val(f"(load {array.ty} #{array.number} {index} {self.place_of(node)})", array.ty, None, None, False)
+                return self.loaded(array, index, self.place_of(node))
         dots = [place for place, one in enumerate(nodes) if isinstance(one, ast.Constant) and one.value is Ellipsis]
         full = lambda: ast.copy_location(ast.Slice(), node)
         if len(dots) > 1:

@@ -212,7 +212,7 @@ class Statements:
         if found.__class__ is not Arr:
             raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
         index, pure = self.element_index(found, target)
-        load = Val(f"(load {found.ty} #{found.number} {index} {self.at})", found.ty, None, None, False)
+        load = self.loaded(found, index, self.at)
         start = len(self.out)
         two = self.value(node.value)
         if len(self.out) != start or not pure:
@@ -221,7 +221,7 @@ class Statements:
             if not pure:
                 place = self.set_temporary(Val(index, "u64"))
                 index = place.text
-                load = Val(f"(load {found.ty} #{found.number} {index} {self.at})", found.ty, None, None, False)
+                load = self.loaded(found, index, self.at)
             if later:
                 load = self.set_temporary(load)
             self.out.extend(later)

@@ -3,12 +3,14 @@
 import struct
 
 #: Types of elements, in the order of their numbers in usm-kernel-ir.
-SCALARS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
-BITS = {name: 8 if name == "bool" else int(name[1:]) for name in SCALARS}
+SCALARS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "f16", "bf16")
+BITS = {name: 8 if name == "bool" else int(name.lstrip("biuf")) for name in SCALARS}
 NAMES = {
     "bool": "bool",
     "f32": "float32",
     "f64": "float64",
+    "f16": "float16",
+    "bf16": "bfloat16",
     **{f"{sign}{bits}": f"{word}{bits}" for sign, word in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
     "wi": "int",
     "wf": "float",
@@ -16,9 +18,12 @@ NAMES = {
 _TYPESTR = {
     "b1": "bool",
     **{f"{kind}{size}": f"{kind}{8 * size}" for kind in "iu" for size in (1, 2, 4, 8)},
+    "f2": "f16",
     "f4": "f32",
     "f8": "f64",
 }
+#: Types of elements that are converted to another one when they are read: there they have no arithmetic.
+COMPUTED = {"f16": "f32", "bf16": "f32"}
 #: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
 STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
 
@@ -108,6 +113,8 @@ def of_dtype(value):
         text = str(DType(value))
     except (TypeError, ValueError):
         return None
+    if text == "bfloat16":
+        return "bf16"
     if text[:1] not in "<|=":
         return None
     return _TYPESTR.get(text[1:])
