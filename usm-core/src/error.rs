@@ -388,6 +388,12 @@ impl fmt::Display for ErrorKind {
             Self::StaleIpcHandle => f.write_str(
                 "the memory of this IPC handle was freed, or its process has ended or is in another network namespace",
             ),
+            // The index of an assertion, which front ends name so.
+            Self::IndexOutside { at: IndexPlace { kernel, place, array }, .. }
+                if array.starts_with("assert ") =>
+            {
+                write!(f, "kernel {kernel}, {place}: `{array}` is false")
+            }
             Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
                 write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
             }

@@ -11,7 +11,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{constant, literal, range, tuple};
+use crate::{assertion, constant, literal, range, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -49,7 +49,7 @@ fn statements(stmts: &[RustStmt], scope: &mut Scope, out: &mut Vec<Stmt>) -> Res
                     "a kernel has no items inside but constants that are numbers: write them beside it in a module with `#[kernels]`",
                 );
             }
-            RustStmt::Macro(call) => return refuse(call.span(), "a kernel calls no macros"),
+            RustStmt::Macro(call) => assertion::read(&call.mac, scope, out)?,
         }
     }
     Ok(())
@@ -75,6 +75,7 @@ pub(crate) fn value_of<T>(
 
 fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     match stmt {
+        Rust::Macro(call) => assertion::read(&call.mac, scope, out),
         Rust::Assign(assign) => assignment(assign, scope, out),
         Rust::Binary(binary) => match expression::assigning(&binary.op) {
             Some(operator) => update(binary, operator, scope, out),

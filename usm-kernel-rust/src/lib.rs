@@ -4,6 +4,7 @@
 extern crate alloc;
 extern crate proc_macro;
 
+mod assertion;
 mod atomic;
 mod attribute;
 mod body;

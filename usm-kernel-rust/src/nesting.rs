@@ -104,7 +104,9 @@ struct Room {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Word,
-    /// The `!` after a word, and then another word.
+    /// `assert`, whose arguments are parsed.
+    Assert,
+    /// The `!` after another word, and then another word.
     Macro,
     /// The `#` of an attribute.
     Attribute,
@@ -153,7 +155,11 @@ impl Room {
                 } else if KEYWORDS.contains(&word.as_str()) {
                     self.level(HEAVY);
                 } else {
-                    self.last = if last == Last::Macro { Last::Macro } else { Last::Word };
+                    self.last = match last {
+                        Last::Macro => Last::Macro,
+                        _ if word == "assert" => Last::Assert,
+                        _ => Last::Word,
+                    };
                 }
             }
             TokenTree::Literal(_) if last == Last::Braces => self.next(),

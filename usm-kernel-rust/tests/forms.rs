@@ -336,3 +336,41 @@ fn sine_and_cosine_are_a_tuple() {
             + ((both.0 * both.0 + both.1 * both.1) * 2.0 + 0.5) as u32
     });
 }
+
+#[test]
+fn a_false_assertion_is_a_fault_with_its_text() {
+    let source = |assertion: &str| {
+        format!(
+            "#[kernel] fn f(a: &[u32], b: &mut [u32]) {{
+                let i = global_id(0);
+                for k in 0..2_u32 {{ {assertion} }}
+                b[i] = a[i];
+            }}"
+        )
+    };
+    let all = numbers();
+    assert_eq!(interpret(&source("assert!(a[i] + k < 1000, \"small\");"), &all).expect("true"), all);
+    assert_eq!(interpret(&source("assert!(true);"), &all).expect("true"), all);
+    let fault = interpret(&source("assert!(i < 7, \"few \\\"items\\\"\")"), &all).expect_err("false");
+    let item = "is false, by work-item [7]";
+    assert_eq!(fault.to_string(), format!("f.rs:3:37: `assert i < 7: few \"items\"` {item}"));
+    for (statement, message) in [
+        ("assert!();", "has a condition"),
+        ("assert!(1_u32);", "u32 where bool is needed"),
+        ("assert!(i < 3, \"{}\", i);", "the text of `assert!` has no values"),
+        ("assert!(i < 3, \"{i}\");", "the text of `assert!` has no values"),
+        ("assert!(i < 3, i);", "the text of `assert!` is a literal"),
+        ("println!(\"{i}\");", "calls no macros but `assert!`"),
+        ("let x = assert!(i < 3);", "calls no macros"),
+    ] {
+        let found = refused(&format!("let i = global_id(0); {statement}"));
+        assert!(found.contains(message), "{statement}: {found}");
+    }
+}
+
+#[test]
+fn an_assertion_that_nests_too_deeply_is_refused() {
+    let deep = format!("assert!({}true);", "!".repeat(20_000));
+    let found = refused(&deep);
+    assert!(found.contains("levels deep"), "{found}");
+}

@@ -355,9 +355,8 @@ pub fn extent<const PROVEN: bool>(index: u64, len: u64, at: &'static Place) -> u
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn index_out_of_range(at: &Place, index: u64, len: usize) -> ! {
-    let Place { kernel, place, array } = at;
-    panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
+fn index_out_of_range(at: &'static Place, index: u64, len: usize) -> ! {
+    panic!("{}", usm_core::ErrorKind::IndexOutside { at, index, len: len as u64 })
 }
 
 /// Functions that the standard library lacks.

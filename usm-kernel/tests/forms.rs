@@ -42,6 +42,13 @@ mod all {
     }
 
     #[kernel]
+    pub fn positive(a: &[f32], b: &mut [f32]) {
+        let i = global_id(0);
+        assert!(a[i] > 0.0, "a \"root\"");
+        b[i] = a[i].sqrt();
+    }
+
+    #[kernel]
     pub fn of_many(
         a: &[f32],
         b: &[f32],
@@ -95,4 +102,25 @@ fn a_kernel_has_twelve_parameters() {
     launch.run(all::of_many, arguments).unwrap().wait().unwrap();
     // erf(0.5), and the sum of the others.
     assert_eq!(out.read().unwrap()[7], 0.520_499_9 + 7.5);
+}
+
+#[test]
+fn a_false_assertion_fails_the_launch() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    let mut roots = UsmVec::<f32, Host, _>::zeroed(&queue, ITEMS).unwrap();
+    let range = NdRange::new([ITEMS as u64], [1]).unwrap();
+    let mut values = [4.0; ITEMS];
+    let right = UsmVec::<f32, Host, _>::from_slice(&queue, &values).unwrap();
+    Launch::new(&queue, range).check(all::positive, (&right, &mut roots)).unwrap();
+    Launch::new(&queue, range).run(all::positive, (&right, &mut roots)).unwrap().wait().unwrap();
+    assert_eq!(roots.read().unwrap()[..], [2.0; ITEMS]);
+    values[5] = -1.0;
+    let wrong = UsmVec::<f32, Host, _>::from_slice(&queue, &values).unwrap();
+    let said = Launch::new(&queue, range).check(all::positive, (&wrong, &mut roots)).unwrap_err();
+    assert!(said.to_string().contains("`assert a[i] > 0.0: a \"root\"` is false, by work-item"), "{said}");
+    let run =
+        core::panic::AssertUnwindSafe(|| Launch::new(&queue, range).run(all::positive, (&wrong, &mut roots)));
+    let panic = std::panic::catch_unwind(run).expect_err("a panic, as of an index outside");
+    let said = panic.downcast_ref::<String>().unwrap();
+    assert!(said.ends_with("`assert a[i] > 0.0: a \"root\"` is false"), "{said}");
 }

@@ -36,6 +36,8 @@ mod compiled {
         use core::cell::Cell;
         use core::ops::{BitAnd, BitOr, BitXor, Index, IndexMut};
 
+        pub use usm_kernel::{Bf16, F16};
+
         pub struct Elements<T>(pub Vec<T>);
 
         pub fn elements<T: Copy + Default>(len: u64) -> Elements<T> {

@@ -117,6 +117,10 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // The index of an assertion, which front ends name so.
+            Self::Outside { array, at, .. } if array.starts_with("assert ") => {
+                write!(f, "{}: `{array}` is false, by work-item {}", at.located, at.item)
+            }
             Self::Outside { array, at, index, len, .. } => {
                 write!(
                     f,

@@ -210,6 +210,9 @@ impl Code {
         arguments: &[Argument],
     ) -> PyErr {
         let (located, name) = (self.ir.locate(place), &self.ir.array(array).name);
+        if name.starts_with("assert ") {
+            return Class::Kernel.error(format!("{located}: `{name}` is false"));
+        }
         let extent = self.extents.iter().find(|(known, ..)| *known == array.0);
         let (argument, dimension) = match extent {
             Some((_, argument, dimension)) => (usize::try_from(*argument).ok(), *dimension),

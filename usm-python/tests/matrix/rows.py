@@ -1,6 +1,8 @@
 """The operations: a row for each public member of each class and each public function."""
 
 import copy
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -91,6 +93,20 @@ def copied(it):
     return made.tobytes()
 
 
+def saved(ending):
+    """The elements through a file, which is read back."""
+
+    def read(it):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, f"array{ending}")
+            array = usm.asarray(it)
+            usm.save(path, {"array": array} if ending == ".safetensors" else array)
+            loaded = usm.load(path)
+            return (loaded["array"] if ending == ".safetensors" else loaded).tobytes()
+
+    return read
+
+
 def filled(method):
     """By a method of a memory object that takes from `it`; zeros behind it."""
 
@@ -157,6 +173,7 @@ FUNCTIONS = {
     "empty_like": [Plain(usm.empty_like)],
     "zeros_like": [Plain(usm.zeros_like)],
     "full_like": [Plain(lambda it: usm.full_like(it, 1).fill(2))],
+    "files.save": [Read(saved(".npy")), Read(saved(".safetensors")), Read(saved(".raw"))],
     "Queue.copy": [Write(submit), Read(taken)],
     "_Memory.copy_from_host": [Read(filled("copy_from_host"))],
     "_Memory.copy_from_device": [Read(filled("copy_from_device"), of_span=True)],

@@ -47,6 +47,14 @@ def mapped():
     return made
 
 
+def loaded():
+    with tempfile.NamedTemporaryFile(delete=False, suffix=".npy") as opened:
+        np.save(opened, np.frombuffer(CONTENT, "|u1"))
+    made = usm.load(opened.name)
+    os.unlink(opened.name)
+    return made
+
+
 def dictionary(writable):
     kept = numpy(True)
     return Source(Only(kept, __array_interface__={**kept.__array_interface__, "data": (kept.ctypes.data, not writable)}), writable, kept.tobytes)
@@ -105,6 +113,7 @@ HOST = {
     "ctypes": plain(lambda: (ctypes.c_ubyte * SIZE)(*CONTENT), True),
     "file mapped to be read": plain(file, False),
     "numpy.memmap to be read": plain(mapped, False),
+    "usm.load": plain(loaded, False),
     "numpy": plain(lambda: numpy(True), True),
     "numpy, read-only": plain(lambda: numpy(False), False),
     "dictionary": lambda: dictionary(True),

@@ -215,6 +215,10 @@ impl Writer {
         if ty == Scalar::Bool {
             return self.truth(depth);
         }
+        if ty == Scalar::F32 && self.random.percent(20) {
+            let (half, value) = (self.word(&["F16", "Bf16"]), self.typed(ty, depth).0);
+            return (format!("{half}::from_f32({value}).to_f32()"), ALONE);
+        }
         let from = *self.random.pick(TYPES);
         let from = if from == Scalar::Bool && ty.is_float() { Scalar::U8 } else { from };
         (format!("({} as {ty})", within(self.typed(from, depth), CASTS)), ALONE)

@@ -17,6 +17,9 @@ impl Writer {
         }
         self.left -= 1;
         match self.random.below(if place.depth == 0 { 11 } else { 20 }) {
+            0 if self.random.percent(15) => {
+                format!("assert!(({}) || true, \"a \\\"text\\\"\");\n", self.condition(1))
+            }
             0..=2 => self.declaration(),
             3 => self.two(),
             4..=6 => self.assignment(),

@@ -130,7 +130,7 @@ class Compiler(
                 space = "atomic"
             else:
                 space = "write" if argument in self.stored or self.shares else "read"
-        return f'(array "{name}" {ty} {space} {at})'
+        return f"(array {quoted(name)} {ty} {space} {at})"
 
     def file_of(self, source):
         for number, known in enumerate(self.files):

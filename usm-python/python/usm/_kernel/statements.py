@@ -464,6 +464,20 @@ class Statements:
             return
         self.return_to_caller(node)
 
+    def assertion(self, node):
+        """`assert c, "text"`: an index, 1 where `c` is false, of an extent of one element."""
+        text = ast.unparse(node.test)
+        if node.msg is not None:
+            if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
+                raise self.error(node.msg, "the message of an `assert` is a literal text in a kernel: it is made before a launch")
+            text = f"{text}: {node.msg.value}"
+        if not __debug__:
+            return
+        condition, at = self.truth(self.value(node.test)), self.at
+        number = self.new_array(f"assert {text}", "u64", f"(extent (lit u64 0x1 {at}))")
+        index = f"(select u64 {condition} (lit u64 0x0 {at}) (lit u64 0x1 {at}) {at})"
+        self.out.append(f"(set ${self.temporary('u64')} (load u64 #{number} {index} {at}) {at})")
+
     def lone_expression(self, node):
         if isinstance(node.value, ast.Constant):
             return
@@ -481,7 +495,6 @@ class Statements:
         ast.AsyncFunctionDef: "`async` is not for kernels",
         ast.ClassDef: "a class is not for kernels",
         ast.Raise: "`raise` is not for kernels: write a code to an array",
-        ast.Assert: "`assert` is not for kernels: write a code to an array",
         ast.Import: "`import` is not for kernels: import outside",
         ast.ImportFrom: "`import` is not for kernels: import outside",
         ast.Global: "`global` is not for kernels: names of the module are constants",
@@ -552,5 +565,6 @@ Statements.STATEMENTS = {
     ast.Continue: Statements.break_or_continue,
     ast.Return: Statements.return_statement,
     ast.Expr: Statements.lone_expression,
+    ast.Assert: Statements.assertion,
     ast.Pass: lambda self, node: None,
 }
