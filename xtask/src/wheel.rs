@@ -222,7 +222,8 @@ pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, S
     let zig = environment::zig();
     ship_library(zig.as_deref(), platform)?;
     let mut maturin = maturin(wheels);
-    maturin.args(["--compression-level", "9"]);
+    // Compressed once more below.
+    maturin.args(["--compression-level", "1"]);
     maturin.args(platform.target.iter().flat_map(|target| ["--target", target]));
     // Without Zig the wheel needs a C library at least as new as this machine's.
     if let Some(zig) = zig {
@@ -234,7 +235,10 @@ pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, S
         return Err("Zig is not in the virtual environment: `cargo xtask setup`".into());
     }
     succeed(&mut maturin).map_err(|status| format!("maturin: {status}"))?;
-    only_wheel(wheels)
+    let wheel = only_wheel(wheels)?;
+    let shrink = environment::root().join("xtask/shrink_wheel.py");
+    succeed(command(environment::venv_python()).arg(shrink).arg(&wheel))?;
+    Ok(wheel)
 }
 
 /// The unwinder of the system's C compiler. Zig would link its own into the module. Python ends its

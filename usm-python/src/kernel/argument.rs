@@ -161,6 +161,37 @@ impl Memory {
         bytes(other).any(|byte| own.contains(&byte))
     }
 
+    /// Whether no element shares bytes with one of another array because they alternate: fields of
+    /// the same structures, or real and imaginary parts.
+    pub(crate) fn alternates_with(&self, other: &Self) -> bool {
+        let strides = self.side.view.strides.iter().chain(other.side.view.strides.iter());
+        strides.map(|stride| stride.unsigned_abs()).any(|step| {
+            let Some([one, two]) = self.within(step).zip(other.within(step)).map(<[_; 2]>::from) else {
+                return false;
+            };
+            let distance = (two.start % step + step - one.start % step) % step;
+            distance >= one.len() && distance + two.len() <= step
+        })
+    }
+
+    /// The addresses of the elements at index 0 of all dimensions whose strides are multiples of
+    /// `step`. All others are whole steps away. `None` for a step of 0.
+    fn within(&self, step: usize) -> Option<Range<usize>> {
+        let View { offset, shape, strides, .. } = &self.side.view;
+        let start = self.side.storage.address().wrapping_add(*offset);
+        let mut found = start..start + self.side.view.itemsize();
+        for (extent, stride) in shape.iter().zip(strides) {
+            if stride.unsigned_abs().checked_rem(step)? != 0 {
+                let reach = (*extent as usize).saturating_sub(1).checked_mul(stride.unsigned_abs())?;
+                match stride {
+                    ..0 => found.start = found.start.checked_sub(reach)?,
+                    _ => found.end = found.end.checked_add(reach)?,
+                }
+            }
+        }
+        Some(found)
+    }
+
     /// The bytes from the start of the storage to the lowest element, and the bytes from there to
     /// the end of the highest.
     pub(crate) fn span(&self) -> (usize, usize) {
@@ -361,9 +392,14 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
         _ => None,
     };
     found.ok_or_else(|| {
+        let remedy = match dtype.kind() {
+            Kind::Complex => "; pass the parts, such as NumPy's `x.real` and `x.imag`",
+            Kind::Void => "; of structures, pass fields such as `x[\"name\"]`",
+            _ => "",
+        };
         Class::Kernel.error(format!(
             "{}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 \
-             to float64 and bfloat16 are",
+             to float64 and bfloat16 are{remedy}",
             name()
         ))
     })

@@ -252,7 +252,7 @@ impl Prepared {
 
     /// Two arguments that share memory which the kernel writes, as a message.
     fn overlap(&self) -> Option<String> {
-        self.overlap_where(|_, _| true)
+        self.overlap_where(|one, other| !one.alternates_with(other))
             .map(|shared| format!("{shared}: two work-items may touch one element of them"))
     }
 
