@@ -467,7 +467,13 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
                 return Ok(length);
             }
         }
-        if !matches!(&*call.receiver, Rust::Index(_)) {
+        let mut receiver = &*call.receiver;
+        while let Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) =
+            receiver
+        {
+            receiver = expr;
+        }
+        if !matches!(receiver, Rust::Index(_)) {
             return refuse(call.method.span(), "of an array a kernel knows `len()`, elements and slices");
         }
     }

@@ -369,6 +369,13 @@ fn a_false_assertion_is_a_fault_with_its_text() {
 }
 
 #[test]
+fn an_element_in_parentheses_has_methods() {
+    let source = "#[kernel] fn f(a: &[u32], b: &mut [u32]) { let i = global_id(0); b[i] = ((a[i])).max(9); }";
+    let wanted: Vec<u32> = numbers().into_iter().map(|number| number.max(9)).collect();
+    assert_eq!(interpret(source, &numbers()).expect("no fault"), wanted);
+}
+
+#[test]
 fn an_assertion_that_nests_too_deeply_is_refused() {
     let deep = format!("assert!({}true);", "!".repeat(20_000));
     let found = refused(&deep);

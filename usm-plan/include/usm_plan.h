@@ -64,6 +64,8 @@ typedef struct usm_plan_report {
     uint64_t optimal;       /* 1 if peak and lower_bound are equal */
     uint64_t order_optimal; /* 1 if no other order of the operators has a lower peak */
     uint64_t order_bound;   /* bytes that every order needs; 0 without options.reorder */
+    uint64_t cost;          /* bytes that operators read and write, times the costs of the graph's memories */
+    uint64_t cost_bound;    /* no memories for these tensors cost less */
 } usm_plan_report;
 
 /* The plan of a graph. */
@@ -113,6 +115,14 @@ int usm_plan_graph_view(usm_plan_numbers *graph, uint64_t tensor, uint64_t of, u
 /* Keeps a tensor for the caller to read after the run. */
 int usm_plan_graph_output(usm_plan_numbers *graph, uint64_t tensor);
 
+/* Adds a memory: its bytes, the cost of a byte that an operator reads or writes, in any unit, and the bytes of its
+ * largest allocation (0: all; no tensor lies across a multiple of them). Memories are numbered from 0 in the order of
+ * these calls. With one or more, each tensor lies in one of them, where the whole costs little. */
+int usm_plan_graph_memory(usm_plan_numbers *graph, uint64_t capacity, uint64_t cost, uint64_t chunk);
+
+/* Lets a tensor, with its views, lie in this memory only. */
+int usm_plan_graph_pin(usm_plan_numbers *graph, uint64_t tensor, uint64_t memory);
+
 /* Plans the graph. Frees it and sets *graph to NULL, on failure too. With `plan` NULL it only frees. The caller owns
  * *plan until usm_plan_free. */
 int usm_plan_graph_end(usm_plan_numbers **graph, const usm_plan_options *options, usm_plan **plan);
@@ -129,6 +139,10 @@ size_t usm_plan_edges(const usm_plan *plan, uint64_t *operators, size_t capacity
  * memory. There are none without options.device_memory and options.max_alloc. Returns how many there are, and writes
  * them if `capacity` is enough. */
 size_t usm_plan_spilled(const usm_plan *plan, uint64_t *offsets, size_t capacity);
+
+/* Writes the number of the memory that each offset is in, if the graph has memories: `"memories"` of a text or those of
+ * usm_plan_graph_memory. Returns how many numbers there are, and writes them if `capacity` is enough. */
+size_t usm_plan_memories(const usm_plan *plan, uint64_t *memories, size_t capacity);
 
 /* Number of tensors with an offset: those in the arena, so none of kind constant, state or input, nor views of these.
  * 0 for NULL. */

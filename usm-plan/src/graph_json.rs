@@ -11,7 +11,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use usm_pool::graph::{OpNode, TensorNode};
 use usm_pool::range::{Dimension, Term};
-use usm_pool::{Graph, Op, Tensor, TensorKind};
+use usm_pool::{Graph, Op, Space, Tensor, TensorKind};
 
 use crate::error::{Error, Result, read_file};
 use crate::json::Documents;
@@ -31,12 +31,27 @@ struct File {
     /// Inclusive ranges of operators, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     loops: Vec<(usize, usize)>,
+    /// The memories that tensors lie in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    memories: Vec<JsonMemory>,
     /// The dimensions that sizes depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dims: Vec<JsonDimension>,
     /// Plans for every value of the dimensions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     plans: Vec<JsonPlan>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct JsonMemory {
+    name: String,
+    capacity: u64,
+    /// Cost of a byte; those of all memories or none, in which case they count by their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<u64>,
+    /// Bytes of the largest allocation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunk: Option<u64>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -81,6 +96,9 @@ struct JsonTensor {
     /// The tensor that this one may be written over in a plan for every value.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
+    /// The name of the memory that it must lie in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<String>,
 }
 
 /// A number, or the text of an expression.
@@ -175,8 +193,17 @@ pub fn ranges(text: &[u8]) -> Result<Option<bool>> {
 }
 
 impl File {
+    /// Refuses memories, which plans for every value do not have.
+    fn check_one_memory(&self) -> Result<()> {
+        let error = || Error::bad("a plan for every value is about one memory").in_field("memories");
+        if self.memories.is_empty() { Ok(()) } else { Err(error()) }
+    }
+
     /// Refuses too many plans, and fields that need plans in a file without plans.
     fn count_plans(&self) -> Result<()> {
+        if !self.plans.is_empty() {
+            self.check_one_memory()?;
+        }
         let count = self.plans.len();
         if count > ranged::PLANS {
             return Err(Error::bad(format!("{count} exceed {}", ranged::PLANS)).in_field("plans"));
@@ -211,7 +238,14 @@ impl File {
     fn graph(&self, dims: &[NamedDimension], values: &[u64], hints: &Hints<'_>) -> Result<Graph> {
         let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
         for (index, tensor) in self.tensors.iter().enumerate() {
-            builder = builder.tensor(tensor.describe(index, dims, values)?);
+            let described = tensor.describe(index, dims, values)?;
+            builder = builder.tensor(match &tensor.memory {
+                None => described,
+                Some(name) => described.memory(self.memory_number(index, name)?),
+            });
+        }
+        for memory in self.spaces()? {
+            builder = builder.memory(memory);
         }
         let mut over: HashMap<u64, u64> =
             self.tensors.iter().filter_map(|tensor| Some((tensor.id, tensor.over?))).collect();
@@ -246,6 +280,32 @@ impl File {
             builder = builder.loop_body(first, last);
         }
         builder.build().map_err(Error::bad)
+    }
+
+    fn memory_number(&self, tensor: usize, name: &str) -> Result<usize> {
+        let number = self.memories.iter().position(|memory| memory.name == name);
+        number.ok_or_else(|| {
+            let error = Error::bad(format!("{name:?} is none of {} memories", self.memories.len()));
+            error.in_field(format_args!("tensors[{tensor}].memory"))
+        })
+    }
+
+    fn spaces(&self) -> Result<Vec<Space>> {
+        let priced = self.memories.iter().any(|memory| memory.cost.is_some());
+        let space = |(index, memory): (usize, &JsonMemory)| {
+            let JsonMemory { name, capacity, cost, chunk } = memory.clone();
+            let cost = match cost {
+                None if priced => {
+                    let error = Error::bad("it is absent, but other memories have a cost");
+                    return Err(error.in_field(format_args!("memories[{index}].cost")));
+                }
+                cost => cost.unwrap_or(index as u64),
+            };
+            let mut space = Space::new(name, capacity, cost);
+            space.chunk = chunk;
+            Ok(space)
+        };
+        self.memories.iter().enumerate().map(space).collect()
     }
 
     fn planned(&self, dims: Vec<NamedDimension>, values: Vec<u64>) -> Result<Planned> {
@@ -328,6 +388,7 @@ impl File {
             ops: graph.ops().iter().map(op).collect(),
             outputs: ids(graph.outputs()),
             loops: graph.loops().to_vec(),
+            memories: graph.memories().iter().map(JsonMemory::of).collect(),
             dims: Vec::new(),
             plans: Vec::new(),
         }
@@ -343,6 +404,10 @@ impl File {
         if !self.loops.is_empty() {
             text.push_str(",\n\"loops\": ");
             text += &json(&self.loops)?;
+        }
+        if !self.memories.is_empty() {
+            text.push_str(",\n\"memories\": ");
+            text += &json(&self.memories)?;
         }
         if !self.dims.is_empty() {
             text.push_str(",\n\"dims\": ");
@@ -370,6 +435,13 @@ fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::unable(format!("no JSON: {error}")))
 }
 
+impl JsonMemory {
+    fn of(space: &Space) -> Self {
+        let Space { name, capacity, cost, chunk, .. } = space.clone();
+        Self { name, capacity, cost: Some(cost), chunk }
+    }
+}
+
 impl JsonTensor {
     fn of(node: &TensorNode, graph: &Graph) -> Self {
         Self {
@@ -388,6 +460,7 @@ impl JsonTensor {
                 .filter(|&offset| offset != 0)
                 .map(Amount::Number),
             over: None,
+            memory: node.memory.filter(|_| node.alias.is_none()).map(|at| graph.memories()[at].name.clone()),
         }
     }
 

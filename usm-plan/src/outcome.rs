@@ -58,7 +58,7 @@ pub(crate) fn make(
     file: &Path,
 ) -> Result<Outcome> {
     let start = Instant::now();
-    let named = |error| Error::bad(error).in_file(file);
+    let named = |error| failed(error).in_file(file);
     let (mut reordered, mut every_order, mut missing_cost) = (None, None, None);
     let (graph, problem, plan) = match input {
         Input::Buffers(problem) => {
@@ -87,6 +87,10 @@ pub(crate) fn make(
             (Some(graph), problem, plan)
         }
     };
+    if plan.is_spread() {
+        // It is about one memory, where a tensor may need rounding.
+        every_order = None;
+    }
     let seconds = start.elapsed().as_secs_f64();
     let (stopped, curve, compared, proof) = (None, None, None, None);
     Ok(Outcome {
@@ -102,6 +106,16 @@ pub(crate) fn make(
         compared,
         proof,
     })
+}
+
+/// Why there is no plan: a request that the memories of a graph cannot fulfil, or a bad input.
+fn failed(error: usm_pool::Error) -> Error {
+    match error {
+        usm_pool::Error::MemoriesFull { .. } | usm_pool::Error::ExceedsMemories { .. } => {
+            Error::unable(error)
+        }
+        error => Error::bad(error),
+    }
 }
 
 /// The model in the order for planning.
@@ -143,6 +157,7 @@ impl Outcome {
         let Self { graph, problem, plan, every_order, .. } = self;
         plan.verify(problem).map_err(wrong_plan)?;
         if let Some(graph) = graph {
+            verify::memories(graph, problem, plan).map_err(wrong_plan)?;
             verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong_plan)?;
             if let Some(bound) = every_order {
                 verify::order_bound(graph, bound).map_err(wrong_plan)?;

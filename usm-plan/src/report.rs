@@ -1,9 +1,10 @@
 //! The JSON document of `usm plan`. Keys of unrequested parts are absent.
 
 use serde::Serialize;
+use usm_pool::plan::MemoryUse;
 use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::Compared;
-use usm_pool::{Certificate, Graph};
+use usm_pool::{Certificate, Graph, Plan};
 
 use crate::Outcome;
 use crate::clock::Stopped;
@@ -33,7 +34,13 @@ pub struct Report<'a> {
     queue: &'static str,
     certificate: CertificateReport<'a>,
     ordering_edges: Vec<[&'a str; 2]>,
-    memories: Vec<MemoryReport>,
+    /// With memories in the graph: what operators read and write, by the cost of a byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<u64>,
+    /// No other choice of memories for these buffers costs less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_bound: Option<u64>,
+    memories: Vec<MemoryReport<'a>>,
     spilled: &'a [u64],
     /// With --reorder: the names of the operators in their new order.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,10 +108,39 @@ enum CertificateReport<'a> {
 }
 
 #[derive(Serialize)]
-struct MemoryReport {
-    memory: &'static str,
+struct MemoryReport<'a> {
+    memory: &'a str,
     peak: u64,
     buffers: usize,
+    /// With memories in the graph.
+    #[serde(flatten)]
+    own: Option<OwnReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct OwnReport<'a> {
+    capacity: u64,
+    cost: u64,
+    lower_bound: u64,
+    optimal: bool,
+    certificate: CertificateReport<'a>,
+}
+
+impl<'a> MemoryReport<'a> {
+    fn of(plan: &'a Plan, at: usize, graph: Option<&'a Graph>) -> Self {
+        let MemoryUse { memory, peak, buffers, .. } = plan.memories[at];
+        let own = plan.placed.as_ref().zip(graph).map(|(placed, of)| {
+            let (lower_bound, certificate) = &placed.bounds[at];
+            OwnReport {
+                capacity: of.memories()[at].capacity,
+                cost: of.memories()[at].cost,
+                lower_bound: *lower_bound,
+                optimal: *lower_bound == peak,
+                certificate: CertificateReport::of(certificate, graph),
+            }
+        });
+        Self { memory: memory.name_in(graph), peak, buffers, own }
+    }
 }
 
 impl<'a> Report<'a> {
@@ -140,15 +176,11 @@ impl<'a> Report<'a> {
             queue: plan.queue.name(),
             certificate: CertificateReport::of(&plan.certificate, graph.as_ref()),
             ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
-            memories: plan
-                .memories
-                .iter()
+            cost: plan.placed.as_ref().map(|placed| placed.cost),
+            cost_bound: plan.placed.as_ref().map(|placed| placed.cost_bound),
+            memories: (0..plan.memories.len())
                 .filter(|_| feasible)
-                .map(|used| MemoryReport {
-                    memory: used.memory.name(),
-                    peak: used.peak,
-                    buffers: used.buffers,
-                })
+                .map(|at| MemoryReport::of(plan, at, graph.as_ref()))
                 .collect(),
             spilled: if feasible { &plan.spilled } else { &[] },
             order: graph

@@ -48,12 +48,20 @@ pub fn check(data: &[u8]) {
         let text = graph_json::text(&graph).expect("a graph can be written");
         let again = graph_json::parse(text.as_bytes(), &plain).expect("what was written can be read");
         assert_eq!(graph_json::text(&again.graph).expect("a graph can be written"), text);
+        if !graph.memories().is_empty() {
+            right(graph.into());
+        }
     }
 }
 
 /// An accepted plan for every value is correct.
 fn ranged(model: Model) -> Option<()> {
     model.planned.as_ref()?;
+    right(model)
+}
+
+/// A plan that is made is correct.
+fn right(model: Model) -> Option<()> {
     let limits = Limits::default();
     let file = Path::new("fuzz");
     let made = refused(make(Input::Graph(model), &Options::default(), &limits, false, file))?;
@@ -85,8 +93,9 @@ mod tests {
     use super::*;
 
     const GRAPH: &str = r#"{"tensors":[{"id":0,"size":4096,"alignment":64,"kind":"activation"},{"id":1,"size":4096,"alias_of":0,"alias_offset":0},
-        {"id":2,"size":100,"padding":5}],"ops":[{"name":"a","outputs":[0],"cost":3},{"name":"b","inputs":[0,1],"outputs":[2],
-        "in_place":[[0,2]]}],"outputs":[2],"loops":[[0,1]]}"#;
+        {"id":2,"size":100,"padding":5,"memory":"b"}],"ops":[{"name":"a","outputs":[0],"cost":3},{"name":"b","inputs":[0,1],"outputs":[2],
+        "in_place":[[0,2]]}],"outputs":[2],"loops":[[0,1]],
+        "memories":[{"name":"a","capacity":5000,"cost":1},{"name":"b","capacity":9000,"cost":3,"chunk":4200}]}"#;
     const RANGED: &str = r#"{"dims":[{"name":"N","of":"n","low":1,"high":64,"step":2}],
         "tensors":[{"id":0,"size":"64*N"},{"id":1,"size":"64*N","over":0},{"id":2,"size":"max(N, 7)//2+100"},
         {"id":3,"size":"16*N","alias_of":0,"alias_offset":"16*N"},{"id":4,"size":10}],
@@ -146,6 +155,8 @@ mod tests {
         let hints = Hints { dims: vec![("n".to_owned(), 3)], ..Hints::default() };
         let read = graph_json::parse(RANGED.as_bytes(), &hints).expect("a graph with plans");
         assert_eq!(ranged(read), Some(()));
+        let read = graph_json::parse(GRAPH.as_bytes(), &Hints::default()).expect("a graph with memories");
+        assert_eq!(right(read), Some(()));
         for case in 0..cases {
             let reader = case % seeds.len();
             let mut data = seeds[reader].to_vec();

@@ -136,8 +136,7 @@ struct Ranges<B: Backend> {
 
 struct Inner<B: Backend> {
     context: Context<B>,
-    device: Option<Allocation<B>>,
-    host: Option<Allocation<B>>,
+    bases: Vec<(Memory, Allocation<B>)>,
     /// By id.
     rows: Vec<Row>,
     ranges: Mutex<Ranges<B>>,
@@ -145,10 +144,7 @@ struct Inner<B: Backend> {
 
 impl<B: Backend> Inner<B> {
     fn base(&self, memory: Memory) -> Option<&Allocation<B>> {
-        match memory {
-            Memory::Device => self.device.as_ref(),
-            Memory::Host => self.host.as_ref(),
-        }
+        self.bases.iter().find(|(of, _)| *of == memory).map(|(_, base)| base)
     }
 
     /// Runs a few instructions on the ranges, which drop no events. A fork leaves the ranges free
@@ -211,16 +207,15 @@ impl<B: Backend> Clone for Arena<B> {
 impl<B: Backend> fmt::Debug for Arena<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arena")
-            .field("device", &self.inner.device)
-            .field("host", &self.inner.host)
+            .field("bases", &self.inner.bases)
             .field("tensors", &self.inner.rows.len())
             .finish()
     }
 }
 
 impl<B: Backend> Arena<B> {
-    /// Allocates the plan's memory: `device_kind` (device or shared) for the part in device memory,
-    /// host memory for the rest.
+    /// Allocates the plan's memory: host memory for what lies beyond device memory, `device_kind`
+    /// (device or shared) for the rest. Each memory of a graph is one allocation.
     ///
     /// # Errors
     /// [`ArenaError::Memory`] when the source refuses.
@@ -229,26 +224,22 @@ impl<B: Backend> Arena<B> {
         source: &S,
         device_kind: AllocKind,
     ) -> Result<Self, ArenaError> {
-        let allocate = |memory: Memory, kind: AllocKind| -> Result<Option<Allocation<B>>, ArenaError> {
-            let bytes = plan.memories.iter().find(|used| used.memory == memory).map_or(0, |used| used.peak);
-            if bytes == 0 {
-                return Ok(None);
-            }
+        let allocate = |memory: Memory, bytes: u64| -> Result<(Memory, Allocation<B>), ArenaError> {
+            let kind = if memory == Memory::Host { AllocKind::Host } else { device_kind };
             let rows = plan.rows.iter().filter(|row| row.memory == memory);
             let alignment = rows.map(|row| row.alignment).max().unwrap_or(1);
             let too_large = |_| usm_core::Error::from(ErrorKind::SizeOverflow);
             let size = usize::try_from(bytes).map_err(too_large)?;
             let alignment = usize::try_from(alignment).map_err(too_large)?;
             let request = Request::new(kind, size).aligned_to(alignment.max(Request::DEFAULT_ALIGNMENT));
-            Ok(Some(source.allocate(&request)?))
+            Ok((memory, source.allocate(&request)?))
         };
-        let device = allocate(Memory::Device, device_kind)?;
-        let host = allocate(Memory::Host, AllocKind::Host)?;
+        let used = plan.memories.iter().filter(|used| used.peak > 0);
+        let bases: Vec<_> = used.map(|used| allocate(used.memory, used.peak)).collect::<Result<_, _>>()?;
         // A queue's memory exists after an event, and other sources may return bytes that late
         // operations still use. Parts wait for both.
         let mut released = Intervals::new();
-        for (memory, base) in [(Memory::Device, &device), (Memory::Host, &host)] {
-            let Some(base) = base else { continue };
+        for &(memory, ref base) in &bases {
             let pending = base.pending();
             if !pending.is_empty() {
                 released.insert(Range { memory, low: 0, high: base.size() as u64 }, Arc::new(pending));
@@ -258,14 +249,13 @@ impl<B: Backend> Arena<B> {
         rows.sort_unstable_by_key(|row| row.id);
         let ranges = Mutex::new(Ranges { held: Intervals::new(), released });
         let context = source.context().clone();
-        Ok(Self { inner: Arc::new(Inner { context, device, host, rows, ranges }) })
+        Ok(Self { inner: Arc::new(Inner { context, bases, rows, ranges }) })
     }
 
     /// Bytes that the arena holds in all memories.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let bases = [&self.inner.device, &self.inner.host];
-        bases.into_iter().flatten().map(|base| base.size() as u64).sum()
+        self.inner.bases.iter().map(|(_, base)| base.size() as u64).sum()
     }
 
     /// The context that the memory belongs to.

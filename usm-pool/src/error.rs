@@ -73,6 +73,23 @@ pub enum Error {
         /// Operator that waits.
         later: usize,
     },
+    /// A buffer that no memory which it may lie in can hold.
+    ExceedsMemories {
+        /// Buffer id.
+        id: u64,
+        /// Its size in bytes.
+        size: u64,
+        /// Bytes of the largest of these memories.
+        most: u64,
+    },
+    /// No plan within the memories of a graph was found. There is none if they have less than is
+    /// needed.
+    MemoriesFull {
+        /// Bytes that every plan needs in all memories together.
+        needed: u64,
+        /// Bytes that they have.
+        room: u64,
+    },
 }
 
 impl fmt::Display for Error {
@@ -105,6 +122,15 @@ impl fmt::Display for Error {
                     f,
                     "ordering edge from op {earlier} to op {later}: no such operators, or it closes a cycle"
                 )
+            }
+            Self::ExceedsMemories { id, size, most } => {
+                write!(f, "buffer {id}: {size} bytes exceed the {most} of each memory that it may lie in")
+            }
+            Self::MemoriesFull { needed, room } if needed > room => {
+                write!(f, "memories: {room} bytes in all, but every plan needs {needed}")
+            }
+            Self::MemoriesFull { needed, room } => {
+                write!(f, "memories: no plan within their {room} bytes was found; every plan needs {needed}")
             }
         }
     }

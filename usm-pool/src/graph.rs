@@ -49,6 +49,35 @@ impl TensorKind {
     }
 }
 
+/// A memory for the activations of a graph. Sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Space {
+    /// Its name in reports; no two memories of a graph have the same.
+    pub name: String,
+    /// Bytes that it has for the plan.
+    pub capacity: u64,
+    /// Cost of a byte that an operator reads or writes, in any unit.
+    pub cost: u64,
+    /// Bytes of its largest allocation: no tensor lies across a multiple of them.
+    pub chunk: Option<u64>,
+}
+
+impl Space {
+    /// A memory that may be one allocation.
+    #[must_use]
+    pub fn new(name: impl Into<String>, capacity: u64, cost: u64) -> Self {
+        Self { name: name.into(), capacity, cost, chunk: None }
+    }
+
+    /// The same in allocations of at most so many bytes.
+    #[must_use]
+    pub fn chunk(mut self, bytes: u64) -> Self {
+        self.chunk = Some(bytes);
+        self
+    }
+}
+
 /// Description of one tensor for [`GraphBuilder::tensor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
@@ -60,6 +89,7 @@ pub struct Tensor {
     pub(crate) alias: Option<(u64, u64)>,
     pub(crate) name: Option<String>,
     pub(crate) dynamic: bool,
+    pub(crate) memory: Option<usize>,
 }
 
 impl Tensor {
@@ -67,7 +97,17 @@ impl Tensor {
     /// grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
-        Self { id, size, alignment: None, padding: 0, kind: None, alias: None, name: None, dynamic: false }
+        Self {
+            id,
+            size,
+            alignment: None,
+            padding: 0,
+            kind: None,
+            alias: None,
+            name: None,
+            dynamic: false,
+            memory: None,
+        }
     }
 
     /// Alignment of the offset in bytes; without it the builder's default holds (1 for a view).
@@ -104,6 +144,13 @@ impl Tensor {
     #[must_use]
     pub const fn dynamic(mut self, yes: bool) -> Self {
         self.dynamic = yes;
+        self
+    }
+
+    /// Pins the tensor, with its views, to the memory of this number among those of the graph.
+    #[must_use]
+    pub const fn memory(mut self, number: usize) -> Self {
+        self.memory = Some(number);
         self
     }
 
@@ -212,6 +259,8 @@ pub struct TensorNode {
     pub is_output: bool,
     /// Whether the size is the upper bound of a dynamic shape.
     pub dynamic: bool,
+    /// The only memory that it may lie in, by number; a view has its root's.
+    pub memory: Option<usize>,
 }
 
 /// One operator of a checked graph.
@@ -243,6 +292,7 @@ pub struct Graph {
     /// For each root whether operators write its bytes anew after others have used them.
     pub(crate) rewritten: Vec<bool>,
     pub(crate) index: BTreeMap<u64, usize>,
+    pub(crate) memories: Vec<Space>,
 }
 
 impl Graph {
@@ -274,6 +324,19 @@ impl Graph {
     #[must_use]
     pub fn loops(&self) -> &[(usize, usize)] {
         &self.loops
+    }
+
+    /// The memories that activations are placed in; empty for one without limit.
+    #[must_use]
+    pub fn memories(&self) -> &[Space] {
+        &self.memories
+    }
+
+    /// Bytes of the tensor that operators read and write.
+    pub(crate) fn traffic(&self, tensor: usize) -> u128 {
+        let node = &self.tensors[tensor];
+        let times = node.users.len() + usize::from(self.is_written(tensor));
+        u128::from(node.size) * times as u128
     }
 
     /// Index of the tensor with this id.

@@ -69,7 +69,9 @@ fn data(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     certificate(&mut json, plan);
     json.push_str(",\"memories\":[");
     list(&mut json, plan.memories.iter().filter(|used| used.buffers > 0), |json, used| {
-        let _ = write!(json, "{{\"name\":\"{}\",\"peak\":", used.memory.name());
+        json.push_str("{\"name\":");
+        text(json, used.memory.name_in(graph));
+        json.push_str(",\"peak\":");
         number(json, used.peak);
         json.push('}');
     });

@@ -75,11 +75,11 @@ pub use conflict::ConflictView;
 #[cfg(feature = "alloc")]
 pub use dependency::Queue;
 #[cfg(feature = "alloc")]
-pub use graph::{Graph, GraphBuilder, GraphError, Op, Tensor, TensorKind};
+pub use graph::{Graph, GraphBuilder, GraphError, Op, Space, Tensor, TensorKind};
 #[cfg(feature = "alloc")]
 pub use order_bound::{OrderBound, OrderCertificate};
 #[cfg(feature = "alloc")]
-pub use plan::{Certificate, Memory, Plan, Row};
+pub use plan::{Certificate, Memory, Placed, Plan, Row};
 #[cfg(feature = "alloc")]
 pub use planner::{Options, Strategy, plan, plan_graph};
 #[cfg(feature = "alloc")]

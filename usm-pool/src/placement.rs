@@ -3,13 +3,14 @@
 //! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator
 //! whose inputs and outputs together exceed the memory. A buffer that breaks one of them goes to
 //! host memory. If the plan exceeds the memory, further buffers follow one by one, chosen so that
-//! few bytes move. A buffer and all tensors in it are in one memory.
+//! few bytes move. A buffer and all tensors in it are in one memory. A graph may have memories of
+//! its own instead, each with a capacity and a cost.
 
-mod spread;
+mod memories;
 
 use alloc::vec::Vec;
 
-pub use spread::{Part, Space, Spread, spread};
+pub(crate) use memories::plan_in_memories;
 
 use crate::Error;
 use crate::bound;
@@ -140,7 +141,7 @@ fn plan_placed(
     }
     let mut options = *options;
     let capacity = options.capacity.take();
-    let (_, device) = plan_part(problem, &options, device_limit(limits).unwrap_or(u64::MAX), &mut placement)?;
+    let device = plan_part(problem, &options, device_limit(limits).unwrap_or(u64::MAX), &mut placement)?;
     let there: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
     let host = plan(&problem.subset(&there)?, &options)?;
     let mut offsets = alloc::vec![0; placement.len()];
@@ -170,33 +171,34 @@ fn plan_part(
     options: &Options<'_>,
     room: u64,
     placement: &mut [Memory],
-) -> Result<(Problem, Plan), Error> {
-    let wanted = options.strategy;
-    let mut options = *options;
+) -> Result<Plan, Error> {
     loop {
         let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
         let part = problem.subset(&here)?;
-        // The cheap strategy selects buffers to move; near the limit the requested strategy
-        // decides.
-        options.strategy = Strategy::GreedyBySize;
-        let mut found = plan(&part, &options)?;
-        if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {
-            options.strategy = wanted;
-            options.capacity = Some(room);
-            found = plan(&part, &options)?;
-            options.capacity = None;
-        }
-        if found.peak <= room {
-            options.strategy = wanted;
-            let last = plan(&part, &options)?;
-            let best = if last.peak <= room { last } else { found };
-            return Ok((part, best));
-        }
-        match evicted(&part, &found, room) {
+        let found = plan_in(&part, options, room)?;
+        match evicted(&part, &found, room).filter(|_| found.peak > room) {
             Some(buffer) => placement[here[buffer]] = Memory::Host,
-            None => return Ok((part, found)),
+            None => return Ok(found),
         }
     }
+}
+
+/// A plan that needs at most `room` bytes, if one is found.
+fn plan_in(part: &Problem, options: &Options<'_>, room: u64) -> Result<Plan, Error> {
+    let mut cheap = *options;
+    // The cheap strategy selects buffers to move; near the limit the requested strategy decides.
+    cheap.strategy = Strategy::GreedyBySize;
+    let mut found = plan(part, &cheap)?;
+    if found.peak > room && found.lower_bound <= room && options.strategy != Strategy::GreedyBySize {
+        let mut within = *options;
+        within.capacity = Some(room);
+        found = plan(part, &within)?;
+    }
+    if found.peak > room {
+        return Ok(found);
+    }
+    let last = plan(part, options)?;
+    Ok(if last.peak <= room { last } else { found })
 }
 
 /// The buffer to move out of a part that needs too much: of those in the bound's certificate when
@@ -224,7 +226,7 @@ fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
 
 /// A bound on the sum over several memories: sizes alone, because each memory has a topmost buffer
 /// that needs no rounding.
-fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
+pub(crate) fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
     let plain: Vec<crate::Buffer> = problem.buffers().iter().map(|buffer| buffer.aligned(1)).collect();
     match problem.conflicts() {
         Some(_) if !problem.pieces().is_empty() => {

@@ -20,6 +20,8 @@ pub enum Memory {
     Device,
     /// Host memory that the device can reach.
     Host,
+    /// The memory of this number among those of the graph.
+    Own(u8),
 }
 
 impl Memory {
@@ -29,6 +31,28 @@ impl Memory {
         match self {
             Self::Device => "device",
             Self::Host => "host",
+            Self::Own(_) => "memory",
+        }
+    }
+
+    /// The name of a graph's own memory, or else the [name](Self::name).
+    #[must_use]
+    pub fn name_in(self, graph: Option<&Graph>) -> &str {
+        match (self, graph) {
+            (Self::Own(number), Some(graph)) => {
+                graph.memories().get(usize::from(number)).map_or(self.name(), |space| &space.name)
+            }
+            _ => self.name(),
+        }
+    }
+
+    /// 0 for the device, 1 for the host, and then the graph's own memories.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Device => 0,
+            Self::Host => 1,
+            Self::Own(number) => 2 + number as u64,
         }
     }
 }
@@ -101,6 +125,20 @@ pub struct MemoryUse {
     pub buffers: usize,
 }
 
+/// How a plan uses the memories of its graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placed {
+    /// Bytes that operators read and write, times the cost of their memory: at most `u64::MAX`.
+    pub cost: u64,
+    /// These buffers cost no less in any memories.
+    pub cost_bound: u64,
+    /// The instants that prove it, each for buffers that live at none of those before.
+    pub times: Vec<u64>,
+    /// For each memory a bound on its peak for the buffers in it, and the proof.
+    pub bounds: Vec<(u64, Certificate)>,
+}
+
 /// The offset of every tensor. Sizes and offsets in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -131,8 +169,10 @@ pub struct Plan {
     /// Operators (earlier, later) that the executor must order by events, in addition to the data
     /// dependencies.
     pub ordering_edges: Vec<(usize, usize)>,
-    /// Use of each memory, device first.
+    /// Use of each memory, device first. Those of the graph, if it has memories.
     pub memories: Vec<MemoryUse>,
+    /// How the memories of the graph are used, if it has memories.
+    pub placed: Option<Placed>,
     /// Ids of the buffers that did not fit in device memory.
     pub spilled: Vec<u64>,
 }
@@ -160,6 +200,7 @@ impl Plan {
             nodes: 0,
             ordering_edges: problem.ordering_edges().to_vec(),
             memories: Vec::new(),
+            placed: None,
             spilled: Vec::new(),
         };
         plan.fill(problem);
@@ -184,7 +225,12 @@ impl Plan {
             });
         }
         self.memories.clear();
-        for memory in [Memory::Device, Memory::Host] {
+        let own = self.placed.as_ref().map(|placed| 0..placed.bounds.len());
+        let all: Vec<Memory> = match own {
+            Some(own) => own.map(|number| Memory::Own(number as u8)).collect(),
+            None => alloc::vec![Memory::Device, Memory::Host],
+        };
+        for memory in all {
             let here = problem
                 .buffers()
                 .iter()
@@ -194,11 +240,17 @@ impl Plan {
             let buffers = here.clone().count();
             let peak =
                 here.map(|((buffer, &offset), _)| offset.saturating_add(buffer.size)).max().unwrap_or(0);
-            if buffers > 0 || memory == Memory::Device {
+            if buffers > 0 || memory != Memory::Host {
                 self.memories.push(MemoryUse { memory, peak, buffers });
             }
         }
         self.peak = self.memories.iter().map(|used| used.peak).fold(0, u64::saturating_add);
+    }
+
+    /// Whether the buffers lie in several memories.
+    #[must_use]
+    pub fn is_spread(&self) -> bool {
+        self.memories.iter().filter(|used| used.buffers > 0).count() > 1
     }
 
     /// Number of placed buffers; views and tensors in place add none.
@@ -231,7 +283,7 @@ impl Plan {
     ///
     /// # Errors
     /// The first [`Violation`].
-    pub fn verify(&self, problem: &Problem) -> Result<[u64; 2], Violation> {
+    pub fn verify(&self, problem: &Problem) -> Result<Vec<u64>, Violation> {
         verify::plan(self, problem)
     }
 
@@ -250,7 +302,7 @@ impl Plan {
                 push_number(&mut text, number);
                 text.push(',');
             }
-            text += memory.name();
+            quoted(&mut text, memory.name_in(graph));
             let (name, operator) = graph.map_or((None, None), |graph| graph.labels(id));
             for label in [name, operator] {
                 text.push(',');

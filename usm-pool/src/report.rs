@@ -34,6 +34,7 @@ pub fn pool_dump_csv(plan: &Plan, graph: Option<&Graph>) -> String {
         let kind = match memory {
             Memory::Device => "usm_device",
             Memory::Host => "usm_host",
+            own @ Memory::Own(_) => own.name_in(graph),
         };
         for row in users.into_iter().map(|at| &plan.rows[at]) {
             let writer = graph.and_then(|graph| graph.labels(row.id).1);

@@ -169,7 +169,7 @@ impl<'a> Picture<'a> {
                 svg,
                 "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{} memory</text>",
                 top - 8.0,
-                memory.name()
+                escaped(memory.name_in(self.graph))
             );
         }
         for bytes in ticks(roof, unit.bytes, 8) {

@@ -2,14 +2,16 @@
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
-//! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is
-//! possible, [`order_bound`] why no order of the operators is. [`recomputed`] replays a graph whose
-//! operators run again beside the given one.
+//! everything from the operator graph, [`memories()`] the use of its memories. [`bound_proof`]
+//! replays why nothing below a bound is possible, [`order_bound`] why no order of the operators is.
+//! [`recomputed`] replays a graph whose operators run again beside the given one.
 
 #[cfg(feature = "alloc")]
 mod graph;
 #[cfg(feature = "alloc")]
 mod held;
+#[cfg(feature = "alloc")]
+mod memories;
 #[cfg(feature = "alloc")]
 mod order;
 #[cfg(feature = "alloc")]
@@ -23,6 +25,8 @@ mod sweep;
 
 #[cfg(feature = "alloc")]
 pub use graph::graph;
+#[cfg(feature = "alloc")]
+pub use memories::memories;
 #[cfg(feature = "alloc")]
 pub use order::order_bound;
 #[cfg(feature = "alloc")]

@@ -10,11 +10,10 @@ use proptest::prelude::*;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::{AllocKind, ErrorKind, QueueOrder};
-use usm_pool::alias::InPlace;
 use usm_pool::arena::Arena;
 use usm_pool::constant::{self, ConstantBuilder, Readers};
 use usm_pool::dependency::{conflicts, lists, lists_text};
-use usm_pool::placement::{Limits, Part, Space, plan_graph_within, plan_within, spread};
+use usm_pool::placement::{Limits, plan_graph_within, plan_within};
 use usm_pool::report::{self, Sharing};
 use usm_pool::{
     Buffer, ConflictGraph, Graph, Memory, Op, Options, Problem, Queue, Tensor, TensorKind, fixed, plan,
@@ -62,37 +61,6 @@ proptest! {
             for buffer in problem.buffers() {
                 let row = plan.row(buffer.id).expect("row");
                 prop_assert_eq!(plan.spilled.contains(&buffer.id), row.memory == Memory::Host);
-            }
-        }
-    }
-
-    #[test]
-    fn buffers_spread_over_memories_are_each_in_one_and_none_is_lost(
-        graph in graphs(12),
-        sizes in prop::collection::vec((0_u64..800, prop::option::of(1_u64..400)), 0..4),
-    ) {
-        for queue in [Queue::InOrder, Queue::OutOfOrder] {
-            let problem = Problem::from_graph(&graph, queue, InPlace::Never).expect("problem");
-            let spaces: Vec<Space> = sizes
-                .iter()
-                .map(|&(size, object)| object.map_or(Space::new(size), |object| Space::new(size).max_alloc(object)))
-                .collect();
-            let found = spread(&problem, &options(queue), &spaces).expect("parts");
-            prop_assert_eq!(found.parts.len(), spaces.len());
-            for (index, (part, space)) in found.parts.iter().zip(&spaces).enumerate() {
-                part.plan.verify(&part.problem).expect("verified");
-                prop_assert!(part.plan.peak <= space.size.min(space.max_alloc.unwrap_or(u64::MAX)));
-                let ids: Vec<u64> = part.problem.buffers().iter().map(|buffer| buffer.id).collect();
-                let mine = problem.buffers().iter().zip(&found.memory).filter(|(_, memory)| **memory == Some(index));
-                prop_assert_eq!(ids, mine.map(|(buffer, _)| buffer.id).collect::<Vec<_>>());
-            }
-            let nowhere = problem.buffers().iter().zip(&found.memory).filter(|(_, memory)| memory.is_none());
-            prop_assert_eq!(&found.spilled, &nowhere.map(|(buffer, _)| buffer.id).collect::<Vec<_>>());
-            // A spilled buffer would not have fitted into the remaining room of any memory, or at
-            // least not beside its part.
-            for (buffer, memory) in problem.buffers().iter().zip(&found.memory) {
-                let empty = |(part, space): (&Part, &Space)| part.plan.peak == 0 && buffer.size <= space.size.min(space.max_alloc.unwrap_or(u64::MAX));
-                prop_assert!(memory.is_some() || !found.parts.iter().zip(&spaces).any(empty), "{} was left out", buffer.id);
             }
         }
     }

@@ -96,13 +96,31 @@ BRANCHES = {
 }
 
 
+def test_tensors_lie_in_the_memories_of_the_graph():
+    memories = [{"name": "sram", "capacity": 4096, "cost": 1}, {"name": "dram", "capacity": 1 << 20, "cost": 8}]
+    tensors = [{**tensor, "memory": "dram"} if tensor["id"] == 5 else tensor for tensor in BRANCHES["tensors"]]
+    graph = {**BRANCHES, "memories": memories, "tensors": tensors}
+    plan = usm.plan(graph)
+    plan.verify()
+    report = plan.to_dict()
+    assert set(plan.memories) == {"sram", "dram"} and plan.memories[plan.ids.index(5)] == "dram"
+    assert [memory["memory"] for memory in report["memories"]] == ["sram", "dram"]
+    assert report["memories"][0]["peak"] <= 4096 and report["cost_bound"] <= report["cost"]
+    with pytest.raises(usm.RequestError, match="several memories"):
+        plan.arena("host")
+    with pytest.raises(usm.RequestError, match="capacity: the graph has memories"):
+        usm.plan(graph, capacity=1 << 20)
+    with pytest.raises(usm.RequestError, match=r"memories\[0\]\.cost"):
+        usm.plan({**graph, "memories": [{"name": "dram", "capacity": 8, "cost": float("nan")}]})
+
+
 def test_tensors_beyond_the_device_are_listed():
     plan = usm.plan(BRANCHES, max_alloc=2048)
     assert plan.spilled == [1, 3]
     memories = plan.to_dict()["memories"]
     assert [memory["buffers"] for memory in memories] == [4, 2] and memories[0]["peak"] <= 2048
     assert usm.plan(BRANCHES, device_memory=1 << 20).spilled == []
-    with pytest.raises(usm.RequestError, match="two memories"):
+    with pytest.raises(usm.RequestError, match="several memories"):
         plan.arena("host")
 
 

@@ -5,6 +5,7 @@ use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::comparison_table;
 
 use crate::output;
+use crate::shown::Shown;
 use usm_plan::Outcome;
 use usm_plan::proof::Proven;
 
@@ -26,7 +27,7 @@ pub(super) fn describe(outcome: &Outcome) -> String {
     row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), certificate_text(outcome)));
     if plan.feasible() {
         let quality = match plan.peak {
-            _ if plan.memories.len() > 1 => "in two memories".to_owned(),
+            _ if plan.is_spread() => "in several memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
                 let claim = match (outcome.is_claim(), outcome.is_best_order()) {
@@ -51,8 +52,21 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         let proven = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
         row("peak", format!("{proven} fit in {}", output::bytes(capacity)));
     }
-    for used in plan.memories.iter().filter(|_| plan.memories.len() > 1) {
-        row(used.memory.name(), format!("{}, {} buffers", output::bytes(used.peak), used.buffers));
+    let several = plan.memories.len() > 1 || plan.placed.is_some();
+    for (at, used) in plan.memories.iter().enumerate().filter(|_| several) {
+        let bound = plan.placed.as_ref().map_or_else(String::new, |placed| match placed.bounds[at].0 {
+            bound if bound == used.peak => ", placement proven".to_owned(),
+            bound => format!(", bound {}", output::bytes(bound)),
+        });
+        let name = Shown(used.memory.name_in(graph.as_ref())).to_string();
+        row(&name, format!("{}, {} buffers{bound}", output::bytes(used.peak), used.buffers));
+    }
+    if let Some(placed) = &plan.placed {
+        let bound = match placed.cost_bound {
+            bound if bound == placed.cost => "the least, proven".to_owned(),
+            bound => format!("none of these buffers costs less than {bound}"),
+        };
+        row("cost", format!("{}, {bound}", placed.cost));
     }
     if !plan.spilled.is_empty() {
         row("spilled", format!("{} buffers to host memory", plan.spilled.len()));

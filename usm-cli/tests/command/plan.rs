@@ -219,6 +219,47 @@ fn what_does_not_fit_in_device_memory_goes_to_host_memory() {
 }
 
 #[test]
+fn tensors_lie_in_the_memories_of_the_graph() {
+    let folder = folder("plan_memories");
+    let graph = |memories: &str| {
+        let text = r#"{"tensors": [{"id": 0, "size": 600, "memory": "dram"}, {"id": 1, "size": 300}, {"id": 2, "size": 100}],
+            "ops": [{"outputs": [0]}, {"inputs": [0], "outputs": [1]}, {"inputs": [0, 1], "outputs": [2]}],
+            "outputs": [2], "memories": "#;
+        file(&folder, "g.json", format!("{text}{memories}}}"))
+    };
+    let both =
+        r#"[{"name": "sram", "capacity": 700, "cost": 1}, {"name": "dram", "capacity": 1000, "cost": 8}]"#;
+    let ran = usm(&["plan", &graph(both), "--run", "--json"]).json();
+    assert_eq!((&ran["run"]["wrong"], &ran["cost"]), (&json!(0), &json!(1800 * 8 + 600 + 100)));
+    assert_eq!(ran["cost"], ran["cost_bound"]);
+    let memories = ran["memories"].as_array().unwrap();
+    assert!(memories.iter().all(|used| used["optimal"] == true && !used["certificate"].is_null()));
+    let spelled = usm(&["plan", &graph(both)]).stdout;
+    assert!(spelled.contains("dram") && spelled.contains("the least, proven"), "{spelled}");
+    for (memories, code, part) in [
+        (r#"[{"name": "dram", "capacity": 0}]"#, 2, "memories[0]: a capacity"),
+        (r#"[{"name": "dram", "capacity": 9}, {"name": "dram", "capacity": 9}]"#, 2, "memories[1]: it has"),
+        (r#"[{"name": "a", "capacity": 9}]"#, 2, "tensors[0].memory: \"dram\""),
+        (r#"[{"name": "dram", "capacity": 9, "cost": -1}]"#, 2, "memories[0].cost"),
+        (r#"[{"name": "dram", "capacity": 9, "cost": NaN}]"#, 2, "memories[0].cost"),
+        (
+            r#"[{"name": "dram", "capacity": 9, "cost": 1}, {"name": "a", "capacity": 9}]"#,
+            2,
+            "memories[1].cost",
+        ),
+        (r#"[{"name": "dram", "capacity": 599}]"#, 1, "buffer 0: 600 bytes exceed the 599"),
+        (r#"[{"name": "dram", "capacity": 900}]"#, 1, "every plan needs 1000"),
+    ] {
+        let ran = usm(&["plan", &graph(memories)]);
+        assert!(ran.code == code && ran.stderr.contains(part), "{memories}: {} {}", ran.code, ran.stderr);
+    }
+    for option in ["--capacity", "--device-memory", "--max-alloc"] {
+        let ran = usm(&["plan", &graph(both), option, "9000"]);
+        assert!(ran.code == 2 && ran.stderr.contains(&format!("{option}: the graph has memories")));
+    }
+}
+
+#[test]
 fn ordering_edges_lower_the_peak_and_are_named() {
     let folder = folder("plan_edges");
     // Two chains that a queue may interleave freely. x has a name, the other operators have none.

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use std::path::Path;
 
-use usm_pool::{Graph, Op, Tensor, TensorKind};
+use usm_pool::{Graph, Op, Space, Tensor, TensorKind};
 
 use super::error::guarded;
 use super::export::export;
@@ -21,6 +21,7 @@ pub struct UsmPlanGraph {
     tensors: Vec<Tensor>,
     ops: Vec<Op>,
     outputs: Vec<u64>,
+    memories: Vec<Space>,
 }
 
 /// The kinds of a tensor, in the header's order; the first is the library's choice.
@@ -57,6 +58,9 @@ impl UsmPlanGraph {
         }
         for output in self.outputs {
             builder = builder.output(output);
+        }
+        for memory in self.memories {
+            builder = builder.memory(memory);
         }
         builder.build().map_err(|error| Error::bad(error).in_file(Path::new(GRAPH)))
     }
@@ -165,6 +169,34 @@ export! {
         })
     }
 
+    /// Adds a memory.
+    fn usm_plan_graph_memory(graph: *mut UsmPlanGraph, capacity: u64, cost: u64, chunk: u64) -> c_int {
+        guarded(|| {
+            // SAFETY: the contract demands null or a graph of this thread.
+            let graph = unsafe { open(graph) }?;
+            let mut space = Space::new(format!("memory {}", graph.memories.len()), capacity, cost);
+            if chunk != 0 {
+                space = space.chunk(chunk);
+            }
+            graph.memories.push(space);
+            Ok(())
+        })
+    }
+
+    /// Pins a tensor to a memory.
+    fn usm_plan_graph_pin(graph: *mut UsmPlanGraph, tensor: u64, memory: u64) -> c_int {
+        guarded(|| {
+            // SAFETY: the contract demands null or a graph of this thread.
+            let graph = unsafe { open(graph) }?;
+            let pinned = graph.known(tensor, "tensor")?;
+            let count = graph.memories.len();
+            let memory = usize::try_from(memory).ok().filter(|&memory| memory < count);
+            let reason = || Error::bad(format!("none of {count} memories")).in_field("memory");
+            graph.tensors[pinned] = graph.tensors[pinned].clone().memory(memory.ok_or_else(reason)?);
+            Ok(())
+        })
+    }
+
     /// Plans the graph and frees it.
     fn usm_plan_graph_end(
         graph: *mut *mut UsmPlanGraph,
@@ -208,6 +240,12 @@ export! {
     fn usm_plan_edges(plan: *const UsmPlan, operators: *mut u64, capacity: usize) -> usize {
         // SAFETY: the contract demands null or a live plan, and room for `capacity`.
         unsafe { list(plan, |made| &made.edges, operators, capacity) }
+    }
+
+    /// Writes the memory of each tensor.
+    fn usm_plan_memories(plan: *const UsmPlan, memories: *mut u64, capacity: usize) -> usize {
+        // SAFETY: the contract demands null or a live plan, and room for `capacity`.
+        unsafe { list(plan, |made| &made.memories, memories, capacity) }
     }
 
     /// Writes the tensors in host memory.

@@ -9,7 +9,7 @@ mod record;
 use core::ffi::{c_char, c_int};
 use std::time::Instant;
 
-use usm_pool::{Buffer, Memory, Plan, Problem};
+use usm_pool::{Buffer, Memory, Plan, Problem, Row};
 
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -83,6 +83,8 @@ struct Made {
     edges: Vec<u64>,
     /// Numbers of the offsets that lie in host memory.
     spilled: Vec<u64>,
+    /// The memory of each offset, by its number in the graph; empty without memories.
+    memories: Vec<u64>,
     report: Report,
 }
 
@@ -92,7 +94,12 @@ impl Made {
         let edges = plan.ordering_edges.iter().flat_map(|&(one, next)| [one as u64, next as u64]).collect();
         let spilled = (0..).zip(&plan.rows).filter(|(_, row)| row.memory == Memory::Host);
         let spilled = spilled.map(|(number, _)| number).collect();
-        Self { offsets, order: Vec::new(), edges, spilled, report: Report::of(plan) }
+        let number = |row: &Row| match row.memory {
+            Memory::Own(number) => Some(u64::from(number)),
+            _ => None,
+        };
+        let memories = plan.rows.iter().filter_map(number).collect();
+        Self { offsets, order: Vec::new(), edges, spilled, memories, report: Report::of(plan) }
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Report {
     pub order_optimal: u64,
     /// Bytes; 0 if no order was searched for.
     pub order_bound: u64,
+    /// Bytes that operators read and write, times the costs of their memories.
+    pub cost: u64,
+    /// The least cost of these buffers, as far as it is proven.
+    pub cost_bound: u64,
 }
 
 impl Options {
@@ -161,6 +165,8 @@ impl Report {
             lower_bound: plan.lower_bound,
             buffers: plan.buffers() as u64,
             optimal: u64::from(plan.optimal()),
+            cost: plan.placed.as_ref().map_or(0, |placed| placed.cost),
+            cost_bound: plan.placed.as_ref().map_or(0, |placed| placed.cost_bound),
         }
     }
 
@@ -189,8 +195,18 @@ impl Report {
     /// # Safety
     /// [`Self::known_words`] returned `room` for the same struct.
     pub(super) unsafe fn write(&self, to: *mut Self, room: usize) {
-        let Self { size: _, peak, lower_bound, buffers, optimal, order_optimal, order_bound } = *self;
-        let words = [peak, lower_bound, buffers, optimal, order_optimal, order_bound];
+        let Self {
+            size: _,
+            peak,
+            lower_bound,
+            buffers,
+            optimal,
+            order_optimal,
+            order_bound,
+            cost,
+            cost_bound,
+        } = *self;
+        let words = [peak, lower_bound, buffers, optimal, order_optimal, order_bound, cost, cost_bound];
         if room > 1 {
             // SAFETY: the struct has a second word.
             let second = unsafe { to.cast::<u64>().add(1) };

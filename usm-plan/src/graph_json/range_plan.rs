@@ -120,6 +120,7 @@ impl RangePlan {
         ranges: &[(String, Dimension)],
         options: &Options<'_>,
     ) -> Result<Self> {
+        file.check_one_memory()?;
         let (file, probes) = search(file, hints, ranges, options)?;
         Self::of(file, options.queue, hints.alignment, probes)
     }

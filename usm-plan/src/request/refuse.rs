@@ -5,12 +5,14 @@ use usm_pool::Queue;
 use super::source::Form;
 use super::{MOST_THREADS, Refusal, Request};
 use crate::field::Field;
+use crate::model::Input;
 use crate::units;
 
 const LIFETIMES: &str = "buffers have lifetimes, which only an in-order queue keeps; give a graph";
 const OPERATORS: &str = "buffers have no operators; give a graph";
 const ONE_VALUE: &str = "it is for one value of each dimension; a plan for all is made here";
 const ONE_PLAN: &str = "it is for one plan; each point of a curve is a graph of its own";
+const OWN_MEMORIES: &str = "the graph has memories of its own, and a plan says how each is used";
 const ONE_MEMORY: &str = "a proof is about one memory and the dependencies of the data alone";
 
 fn refuse(field: Field, reason: impl Into<String>) -> Result<(), Refusal> {
@@ -110,8 +112,31 @@ pub(super) fn every_value(request: &Request) -> Result<(), Refusal> {
     refuse_first(&given, ONE_VALUE)
 }
 
+/// Refuses fields that have no meaning for the content of an input.
+pub(super) fn content(request: &Request, input: &Input) -> Result<(), Refusal> {
+    match input {
+        Input::Buffers(_) => table(request),
+        Input::Graph(model) if !model.graph.memories().is_empty() => memories(request),
+        Input::Graph(_) => Ok(()),
+    }
+}
+
+/// Refuses fields that have no meaning for a graph with memories of its own.
+fn memories(request: &Request) -> Result<(), Refusal> {
+    let given = [
+        (Field::Capacity, request.capacity.is_some()),
+        (Field::DeviceMemory, request.device_memory.is_some()),
+        (Field::MaxAlloc, request.max_alloc.is_some()),
+        (Field::Proof, request.proof),
+        (Field::Curve, request.curve),
+        (Field::Compare, request.compare),
+        (Field::CurveRecompute, request.recompute.is_some()),
+    ];
+    refuse_first(&given, OWN_MEMORIES)
+}
+
 /// Refuses fields that have no meaning for a table of buffers.
-pub(super) fn table(request: &Request) -> Result<(), Refusal> {
+fn table(request: &Request) -> Result<(), Refusal> {
     let refuse = |field, reason: &str| Err(Refusal::new(field, reason).of_input());
     if !request.dims.is_empty() {
         return refuse(Field::Dims, "tables have no dimensions");

@@ -117,9 +117,7 @@ impl Job {
         watch.stage(Stage::Reading);
         let remark = |remark: &str| watch.remark(remark);
         let input = source.0.read(&request.hints(&remark))?;
-        if let Input::Buffers(_) = input {
-            refuse::table(&request).map_err(|refusal| Error::from(refusal).in_file(&file))?;
-        }
+        refuse::content(&request, &input).map_err(|refusal| Error::from(refusal).in_file(&file))?;
         watch.stage(Stage::Planning);
         let outcome = request.plan(input, watch, &file)?;
         extras(&request, Box::new(outcome), watch, &file)
@@ -135,9 +133,7 @@ impl Job {
         watch.stage(Stage::Reading);
         let remark = |remark: &str| watch.remark(remark);
         let input = source.0.read(&request.hints(&remark))?;
-        if let Input::Buffers(_) = input {
-            refuse::table(&request).map_err(|refusal| Error::from(refusal).in_file(&file))?;
-        }
+        refuse::content(&request, &input).map_err(|refusal| Error::from(refusal).in_file(&file))?;
         watch.stage(Stage::Proving);
         proof::check(input, request.queue, request.reorder, &file, text, proof)
     }
@@ -285,6 +281,7 @@ impl Request {
         let limited = self.device_memory.is_some() || self.max_alloc.is_some();
         outcome.plan.strategy == Strategy::WholeBuffer
             && special
+            && outcome.plan.placed.is_none()
             && !limited
             && self.strategy == Strategy::WholeBuffer
     }

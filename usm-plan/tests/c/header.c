@@ -6,7 +6,7 @@
 
 ASSERT(options, sizeof(usm_plan_options) == 12 * 8);
 ASSERT(reorder, offsetof(usm_plan_options, reorder) == 6 * 8);
-ASSERT(report, sizeof(usm_plan_report) == 7 * 8);
+ASSERT(report, sizeof(usm_plan_report) == 9 * 8);
 ASSERT(optimal, offsetof(usm_plan_report, optimal) == 4 * 8);
 ASSERT(order_bound, offsetof(usm_plan_report, order_bound) == 6 * 8);
 

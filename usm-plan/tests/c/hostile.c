@@ -29,7 +29,7 @@ static const char GRAPH[] = "{\"tensors\": [{\"id\": 7, \"size\": 100}, {\"id\":
 static int arrays(void) {
     uint64_t offsets[3] = {77, 77, 77};
     uint64_t other[3];
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     CHECK(usm_plan_buffers(NULL, UPPER, SIZE, NULL, 3, NULL, offsets, &report) == USM_PLAN_BAD_INPUT);
     CHECK(says("lower: null"));
     CHECK(usm_plan_buffers(LOWER, NULL, SIZE, NULL, 3, NULL, offsets, &report) == 2 && says("upper: null"));
@@ -61,7 +61,7 @@ static int arrays(void) {
 
 static int records(void) {
     uint64_t offsets[3];
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     usm_plan_options options = {.size = sizeof options};
 #define PLAN(count) usm_plan_buffers(LOWER, UPPER, SIZE, NULL, count, &options, offsets, &report)
     options.size = 0;
@@ -115,13 +115,14 @@ static int records(void) {
     longer.newer[1] = 1;
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, &longer.known, offsets, &report) == 2);
     CHECK(says("options: byte 104 is part of a field which this library does not know, so it must be 0"));
-    struct { usm_plan_report known; uint64_t newer; } wider = {{sizeof wider, 0, 0, 0, 0, 0, 0}, 0};
+    struct { usm_plan_report known; uint64_t newer; } wider = {{.size = sizeof wider}, 0};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == USM_PLAN_DONE);
     CHECK(wider.known.peak == 50 && wider.newer == 0 && wider.known.size == sizeof wider);
     wider.newer = 3;
-    CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == 2 && says("report: byte 56"));
+    CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == 2 && says("report: byte 72"));
     /* An older, shorter struct gets only its own fields. */
-    usm_plan_report older = {offsetof(usm_plan_report, lower_bound), 0, 5, 6, 7, 0, 0};
+    usm_plan_report older = {.lower_bound = 5, .buffers = 6, .optimal = 7};
+    older.size = offsetof(usm_plan_report, lower_bound);
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &older) == USM_PLAN_DONE);
     CHECK(older.peak == 50 && older.lower_bound == 5 && older.buffers == 6 && older.optimal == 7);
     older.size = 8;
@@ -133,7 +134,7 @@ static int graphs(void) {
     usm_plan *plan = (usm_plan *)&plan;
     uint64_t offsets[2] = {77, 77};
     const uint64_t value = 3;
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, NULL, NULL) == 2 && says("plan: null"));
     CHECK(usm_plan_graph(NULL, 5, NULL, &plan) == 2 && says("json: null") && plan == NULL);
     CHECK(usm_plan_graph(GRAPH, 0, NULL, &plan) == 2 && says("graph:1: EOF") && plan == NULL);
@@ -216,13 +217,46 @@ static int texts(void) {
     return 0;
 }
 
+/* Two tensors that live together; the one that is read twice lies in the cheap memory. */
+static int memories(void) {
+    const uint64_t ids[] = {0, 1, 2};
+    usm_plan_numbers *graph = NULL;
+    usm_plan *plan = NULL;
+    usm_plan_report report = {.size = sizeof report};
+    uint64_t offsets[3], memory[3];
+    CHECK(usm_plan_graph_memory(NULL, 1, 1, 0) == 2 && usm_plan_graph_pin(NULL, 0, 0) == 2 && says("graph: null"));
+    for (int pin = 0; pin < 2; pin++) {
+        CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE);
+        for (int i = 0; i < 3; i++) CHECK(usm_plan_graph_tensor(graph, 100, 1, 0) == USM_PLAN_DONE);
+        CHECK(usm_plan_graph_memory(graph, 150, 1, 0) == 0 && usm_plan_graph_memory(graph, 800, 7, 128) == 0);
+        CHECK(usm_plan_graph_pin(graph, 3, 0) == 2 && says("tensor: 3 is none of 3"));
+        CHECK(usm_plan_graph_pin(graph, 0, 2) == 2 && says("memory: none of 2 memories"));
+        if (pin) CHECK(usm_plan_graph_pin(graph, 0, 1) == USM_PLAN_DONE);
+        for (size_t i = 0; i < 3; i++) CHECK(usm_plan_graph_op(graph, ids, i, ids + i, 1, 0) == USM_PLAN_DONE);
+        CHECK(usm_plan_graph_end(&graph, NULL, &plan) == USM_PLAN_DONE);
+        CHECK(usm_plan_memories(plan, memory, 2) == 3 && usm_plan_memories(plan, memory, 3) == 3);
+        CHECK(memory[0] == (uint64_t)pin && memory[1] == !pin && memory[2] == 1);
+        CHECK(usm_plan_at(plan, NULL, 0, offsets, 3, &report) == USM_PLAN_DONE && report.cost >= report.cost_bound);
+        CHECK(report.cost == (pin ? 300 * 7 + 200 + 100 * 7 : 300 + 200 * 7 + 100 * 7));
+        CHECK(!pin || offsets[0] / 128 != offsets[2] / 128);
+        usm_plan_free(plan);
+    }
+    CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE && usm_plan_graph_tensor(graph, 8, 0, 1) == 0);
+    CHECK(usm_plan_graph_op(graph, NULL, 0, ids, 1, 0) == 0 && usm_plan_graph_memory(graph, 7, 0, 0) == 0);
+    CHECK(usm_plan_graph_end(&graph, NULL, &plan) == USM_PLAN_NOT_FOUND && says("8 bytes exceed the 7") && plan == NULL);
+    CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE && usm_plan_graph_memory(graph, 0, 0, 0) == 0);
+    CHECK(usm_plan_graph_end(&graph, NULL, &plan) == 2 && says("memories[0]"));
+    CHECK(usm_plan_memories(NULL, memory, 3) == 0);
+    return 0;
+}
+
 /* A result, a branch of 100 bytes, and one of 289 bytes that leaves 10: that one is better first. */
 static int numbers(void) {
     static const uint64_t BYTES[] = {1, 100, 289, 10}, READ[] = {0, 0, 0, 2};
     const uint64_t far[] = {0, 4};
     usm_plan_numbers *graph = NULL;
     usm_plan *plan = NULL;
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     usm_plan_options options = {.size = sizeof options, .alignment = 1};
     uint64_t offsets[6], order[4] = {9, 9, 9, 9};
     CHECK(usm_plan_graph_begin(NULL) == 2 && says("graph: null"));
@@ -263,7 +297,7 @@ static int numbers(void) {
 }
 
 int main(void) {
-    if (arrays() || records() || graphs() || numbers() || texts()) return 1;
+    if (arrays() || records() || graphs() || numbers() || memories() || texts()) return 1;
     puts("OK");
     return 0;
 }

@@ -49,7 +49,7 @@ static int buffers(char *text, const usm_plan_options *options) {
             return 1;
         count++;
     }
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     /* The answer may take the place of an input. */
     if (usm_plan_buffers(lower, upper, size, NULL, count, options, lower, &report) != USM_PLAN_DONE)
         return failed("usm_plan_buffers");
@@ -60,7 +60,7 @@ static int buffers(char *text, const usm_plan_options *options) {
 
 static int graph(const char *text, size_t length, const usm_plan_options *options, const uint64_t *values, size_t given) {
     usm_plan *plan;
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_report report = {.size = sizeof report};
     if (usm_plan_graph(text, length, options, &plan) != USM_PLAN_DONE) return failed("usm_plan_graph");
     size_t count = usm_plan_count(plan);
     uint64_t *offsets = calloc(count + 1, sizeof *offsets);

@@ -5,7 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Graph, GraphError, Op, OpNode, Tensor, TensorKind, TensorNode};
+use super::{Graph, GraphError, Op, OpNode, Space, Tensor, TensorKind, TensorNode};
+
+/// More memories, or parts of one, than any machine has.
+const MOST_MEMORIES: usize = 64;
 
 /// Collects tensors and operators; ids may be named before they are declared.
 /// [`GraphBuilder::build`] checks everything.
@@ -16,6 +19,7 @@ pub struct GraphBuilder {
     outputs: Vec<u64>,
     loops: Vec<(usize, usize)>,
     default_alignment: u64,
+    memories: Vec<Space>,
 }
 
 impl Default for GraphBuilder {
@@ -26,6 +30,7 @@ impl Default for GraphBuilder {
             outputs: Vec::new(),
             loops: Vec::new(),
             default_alignment: 64,
+            memories: Vec::new(),
         }
     }
 }
@@ -44,6 +49,7 @@ impl From<&Graph> for GraphBuilder {
             alias: node.alias.map(|(of, offset)| (graph.tensors[of].id, offset)),
             name: node.name.clone(),
             dynamic: node.dynamic,
+            memory: node.memory.filter(|_| node.alias.is_none()),
         };
         let op = |node: &OpNode| Op {
             name: node.name.clone(),
@@ -63,6 +69,7 @@ impl From<&Graph> for GraphBuilder {
             ops: graph.ops.iter().map(op).collect(),
             outputs: ids(&graph.outputs),
             loops: graph.loops.clone(),
+            memories: graph.memories.clone(),
             ..Self::default()
         }
     }
@@ -108,6 +115,13 @@ impl GraphBuilder {
         self
     }
 
+    /// Adds a memory. With one or more, every activation lies in one of them.
+    #[must_use]
+    pub fn memory(mut self, memory: Space) -> Self {
+        self.memories.push(memory);
+        self
+    }
+
     /// Gives the tensor at this index another size.
     pub(super) fn resize(&mut self, tensor: usize, bytes: u64) {
         self.tensors[tensor].size = bytes;
@@ -131,6 +145,7 @@ impl GraphBuilder {
         let families = self.resolve_views(&index, &mut tensors)?;
         self.link(&ops, &mut tensors)?;
         self.inherit_kinds(&mut tensors, &families)?;
+        self.check_memories(&mut tensors)?;
         let mut outputs = Vec::new();
         for &id in &self.outputs {
             let &tensor = index.get(&id).ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
@@ -140,7 +155,8 @@ impl GraphBuilder {
             }
         }
         let rewritten = Vec::new();
-        let mut graph = Graph { tensors, ops, outputs, loops: self.loops, families, rewritten, index };
+        let Self { loops, memories, .. } = self;
+        let mut graph = Graph { tensors, ops, outputs, loops, families, rewritten, index, memories };
         graph.rewritten = graph.find_rewritten();
         graph.check_iterations()?;
         Ok(graph)
@@ -183,6 +199,45 @@ impl GraphBuilder {
         Ok(())
     }
 
+    /// Checks memories and pins, and gives views the pins of their roots.
+    fn check_memories(&self, tensors: &mut [TensorNode]) -> Result<(), GraphError> {
+        let count = self.memories.len();
+        if count > MOST_MEMORIES {
+            return Err(GraphError::TooManyMemories { count, most: MOST_MEMORIES });
+        }
+        for (memory, space) in self.memories.iter().enumerate() {
+            if let Some(first) = self.memories[..memory].iter().position(|other| other.name == space.name) {
+                return Err(GraphError::SameMemory { memory, first });
+            }
+            let chunk = space.chunk.unwrap_or(space.capacity);
+            if space.capacity == 0 || chunk == 0 {
+                return Err(GraphError::EmptyMemory { memory });
+            }
+            if space.capacity.div_ceil(chunk) > MOST_MEMORIES as u64 {
+                return Err(GraphError::SmallChunk { memory, chunk, most: MOST_MEMORIES });
+            }
+        }
+        for tensor in 0..tensors.len() {
+            let node = &tensors[tensor];
+            if let Some(memory) = node.memory {
+                let id = node.id;
+                if memory >= count {
+                    return Err(GraphError::UnknownMemory { tensor: id, memory, count });
+                }
+                if node.alias.is_some() {
+                    return Err(GraphError::PinnedView { tensor: id, of: tensors[node.root].id });
+                }
+                if node.kind != TensorKind::Activation {
+                    return Err(GraphError::PinnedElsewhere { tensor: id, kind: node.kind });
+                }
+            }
+        }
+        for tensor in 0..tensors.len() {
+            tensors[tensor].memory = tensors[tensors[tensor].root].memory;
+        }
+        Ok(())
+    }
+
     fn tensor_nodes(&self) -> Result<Vec<TensorNode>, GraphError> {
         let mut nodes = Vec::with_capacity(self.tensors.len());
         for (i, tensor) in self.tensors.iter().enumerate() {
@@ -212,6 +267,7 @@ impl GraphBuilder {
                 users: Vec::new(),
                 is_output: false,
                 dynamic: tensor.dynamic,
+                memory: tensor.memory,
             });
         }
         Ok(nodes)

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::TensorKind;
+
 /// Why a graph was refused. Tensors are named by id, operators by index in processing order; sizes
 /// in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,20 @@ pub enum GraphError {
     Replaced { op: usize, tensor: u64, writer: usize },
     /// A loop body that is empty, outside of the graph, or cuts another one.
     BadLoop { first: usize, last: usize, ops: usize },
+    /// More memories than a graph may have.
+    TooManyMemories { count: usize, most: usize },
+    /// Two memories with one name.
+    SameMemory { memory: usize, first: usize },
+    /// A memory that holds nothing: capacity or chunk are 0.
+    EmptyMemory { memory: usize },
+    /// A memory of more chunks than it may have.
+    SmallChunk { memory: usize, chunk: u64, most: usize },
+    /// A tensor pinned to a memory that the graph does not have.
+    UnknownMemory { tensor: u64, memory: usize, count: usize },
+    /// A view with a pin of its own.
+    PinnedView { tensor: u64, of: u64 },
+    /// A pinned tensor that is no activation, so no plan places it.
+    PinnedElsewhere { tensor: u64, kind: TensorKind },
 }
 
 impl fmt::Display for GraphError {
@@ -111,6 +127,25 @@ impl fmt::Display for GraphError {
             }
             Self::BadLoop { first, last, ops } => {
                 write!(f, "loop [{first}, {last}]: empty, outside of {ops} ops, or cutting another loop")
+            }
+            Self::TooManyMemories { count, most } => write!(f, "memories: {count} exceed {most}"),
+            Self::SameMemory { memory, first } => {
+                write!(f, "memories[{memory}]: it has the name of memories[{first}]")
+            }
+            Self::EmptyMemory { memory } => {
+                write!(f, "memories[{memory}]: a capacity or chunk of 0 bytes holds nothing")
+            }
+            Self::SmallChunk { memory, chunk, most } => {
+                write!(f, "memories[{memory}]: chunks of {chunk} bytes are more than {most}")
+            }
+            Self::UnknownMemory { tensor, memory, count } => {
+                write!(f, "tensor {tensor}: memory {memory} is none of {count} memories")
+            }
+            Self::PinnedView { tensor, of } => {
+                write!(f, "tensor {tensor}: a view lies in the memory of its root {of}")
+            }
+            Self::PinnedElsewhere { tensor, kind } => {
+                write!(f, "tensor {tensor}: no plan places a tensor of kind {}", kind.name())
             }
         }
     }

@@ -8,18 +8,21 @@ use crate::alias::InPlace;
 use crate::bound;
 use crate::dependency::{Queue, Reachability};
 use crate::graph::Graph;
+use crate::placement::{plan_in_memories, shared_bound};
 use crate::plan::{Certificate, Plan};
 use crate::problem::Problem;
 
 /// Makes a plan for the activations of a graph on the queue of the options. Returns the problem and
 /// its plan.
 ///
+/// If the graph has memories, each buffer lies in one of them, where its traffic costs least.
 /// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest
 /// peak wins. On an out-of-order queue at most `options.ordering_edges` edges are added, as long as
 /// they lower the bound; the executor must enforce them.
 ///
 /// # Errors
-/// Sizes whose sum exceeds 64 bits, or tables that do not fit in memory.
+/// Sizes whose sum exceeds 64 bits, tables that do not fit in memory, and no plan within the
+/// memories of the graph.
 pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
     match options.queue {
         Queue::OutOfOrder if options.ordering_edges > 0 => {
@@ -56,8 +59,18 @@ pub fn plan_graph_with(
             Some(reach) => Problem::with_reachability_until(graph, reach, choice, &|| options.must_stop())?,
             None => Problem::from_graph(graph, Queue::InOrder, choice)?,
         };
-        let plan = plan(&problem, options)?;
-        if best.as_ref().is_none_or(|(_, least)| plan.peak < least.peak) {
+        let plan = match graph.memories() {
+            [] => plan(&problem, options)?,
+            _ => match plan_in_memories(graph, &problem, options) {
+                Ok(plan) => plan,
+                // Without permits, buffers are smaller and have fewer pins.
+                Err(_) if choice != InPlace::Never => continue,
+                Err(_) if best.is_some() => continue,
+                Err(error) => return Err(error),
+            },
+        };
+        let key = |plan: &Plan| (plan.placed.as_ref().map(|placed| placed.cost), plan.peak);
+        if best.as_ref().is_none_or(|(_, least)| key(&plan) < key(least)) {
             best = Some((problem, plan));
         }
     }
@@ -65,7 +78,7 @@ pub fn plan_graph_with(
     let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
     if permits {
         // A bound for one choice of permits proves nothing for the others.
-        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options, &problem)?;
+        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options, &problem, plan.is_spread())?;
         plan.lower_bound = bytes;
         plan.certificate = certificate;
     }
@@ -89,6 +102,7 @@ fn common_bound(
     reach: Option<&Reachability>,
     options: &Options<'_>,
     solved: &Problem,
+    is_spread: bool,
 ) -> Result<(u64, Certificate), Error> {
     // Without time for a relation, the largest tensor is a bound, with and without permits.
     let largest = || {
@@ -101,5 +115,9 @@ fn common_bound(
         return Ok(largest());
     }
     let relaxed = Problem::relaxed_until(graph, reach, &|| options.must_stop())?;
-    if relaxed.is_exact() { super::bound(&relaxed, options) } else { Ok(largest()) }
+    match relaxed.is_exact() {
+        true if is_spread => shared_bound(&relaxed),
+        true => super::bound(&relaxed, options),
+        false => Ok(largest()),
+    }
 }

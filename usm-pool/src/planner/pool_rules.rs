@@ -198,7 +198,7 @@ pub fn pool(problem: &Problem, requests: &[PoolRequest]) -> Result<Vec<PoolEntry
 pub fn pool_bytes(entries: &[PoolEntry]) -> [u64; 2] {
     let mut ends = [0_u64; 2];
     for entry in entries {
-        let end = &mut ends[entry.memory as usize];
+        let end = &mut ends[usize::from(entry.memory == Memory::Host)];
         *end = align_up(*end, entry.alignment).unwrap_or(u64::MAX).saturating_add(entry.size);
     }
     ends

@@ -1,5 +1,6 @@
 //! Which buffers share bytes, and which are kept apart.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
@@ -80,7 +81,8 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     let buffers = problem.buffers();
     let mut with = Others::none(buffers.len());
     let mut apart = Others::none(buffers.len());
-    for memory in [Memory::Device, Memory::Host] {
+    let all: BTreeSet<Memory> = plan.placement.iter().copied().collect();
+    for memory in all {
         let inside: Vec<usize> =
             (0..buffers.len()).filter(|&i| buffers[i].size > 0 && plan.placement[i] == memory).collect();
         let place = |i: usize| (plan.offsets[i], plan.offsets[i].saturating_add(buffers[i].size));

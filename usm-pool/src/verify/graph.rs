@@ -295,7 +295,13 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         events(tensors.len(), here.map(|(i, range)| (i, (range.low, range.high))))
     };
     let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
-    for (begins, root) in [Memory::Device, Memory::Host].into_iter().flat_map(in_memory) {
+    let mut all: Vec<Memory> = Vec::new();
+    for range in ranges.iter().flatten() {
+        if !all.contains(&range.memory) {
+            all.push(range.memory);
+        }
+    }
+    for (begins, root) in all.into_iter().flat_map(in_memory) {
         // A root that is complete first has begun first; an operator in place ends one root and
         // begins the other.
         let place = |op: &usize| order.position[*op] + 1;

@@ -17,7 +17,7 @@ use crate::problem::{Member, Problem};
 ///
 /// # Errors
 /// The first [`Violation`] found.
-pub fn plan(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
+pub fn plan(plan: &Plan, problem: &Problem) -> Result<Vec<u64>, Violation> {
     let buffers = problem.buffers().len();
     for other in [plan.offsets.len(), plan.placement.len()] {
         if other != buffers {
@@ -29,16 +29,21 @@ pub fn plan(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     }
     let peaks = peaks(plan, problem)?;
     rows(plan, problem)?;
-    check_sums(plan, problem, peaks)?;
+    check_sums(plan, problem, &peaks)?;
     edges(plan, problem)?;
-    bound(plan, problem)?;
+    bounds(plan, problem)?;
     Ok(peaks)
 }
 
 /// Checks in each memory that tensors which may be live together share no byte.
-fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
-    let mut peaks = [0; 2];
-    for (peak, memory) in peaks.iter_mut().zip([Memory::Device, Memory::Host]) {
+fn peaks(plan: &Plan, problem: &Problem) -> Result<Vec<u64>, Violation> {
+    let all = memories(plan);
+    if let Some((at, &odd)) = plan.placement.iter().enumerate().find(|(_, memory)| !all.contains(memory)) {
+        let (index, said, expected) = (at, odd.number(), all.len() as u64);
+        return Err(Violation::Row { index, field: "memory", said, expected });
+    }
+    let mut peaks = alloc::vec![0; all.len()];
+    for (peak, memory) in peaks.iter_mut().zip(all) {
         let here: Vec<usize> = (0..plan.placement.len()).filter(|&i| plan.placement[i] == memory).collect();
         let buffers: Vec<_> = here.iter().map(|&i| problem.buffers()[i]).collect();
         let offsets: Vec<_> = here.iter().map(|&i| plan.offsets[i]).collect();
@@ -52,6 +57,14 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
         };
     }
     Ok(peaks)
+}
+
+/// The memories that a plan may use.
+fn memories(plan: &Plan) -> Vec<Memory> {
+    match &plan.placed {
+        Some(placed) => (0..placed.bounds.len()).map(|number| Memory::Own(number as u8)).collect(),
+        None => [Memory::Device, Memory::Host].into(),
+    }
 }
 
 /// One pass over the addresses: a buffer that begins must not conflict with any that holds the
@@ -101,7 +114,7 @@ fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
             ("buffer", buffer as u64, home as u64),
             // The buffer was found to end below 2^64, and the tensor lies inside of it.
             ("offset", offset, plan.offsets[home].saturating_add(inside)),
-            ("memory", memory as u64, plan.placement[home] as u64),
+            ("memory", memory.number(), plan.placement[home].number()),
         ];
         if let Some((field, said, expected)) = fields.into_iter().find(|(_, said, right)| said != right) {
             return Err(Violation::Row { index, field, said, expected });
@@ -111,20 +124,21 @@ fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
 }
 
 /// Peak, plain sum, use of each memory, and the list of buffers outside device memory.
-fn check_sums(plan: &Plan, problem: &Problem, peaks: [u64; 2]) -> Result<(), Violation> {
+fn check_sums(plan: &Plan, problem: &Problem, peaks: &[u64]) -> Result<(), Violation> {
     let roots = problem.members().iter().filter(|member| !member.view);
     let plain = roots.fold(0_u64, |sum, member| sum.saturating_add(member.tensor.size));
     check_equal("naive", plan.naive, plain)?;
-    check_equal("peak", plan.peak, peaks[0].saturating_add(peaks[1]))?;
-    let hosted = plan.placement.iter().filter(|&&memory| memory == Memory::Host).count();
-    let counts = [plan.placement.len() - hosted, hosted];
-    check_equal("memories", plan.memories.len() as u64, 1 + u64::from(hosted > 0))?;
-    let both = [Memory::Device, Memory::Host].into_iter().zip(peaks).zip(counts);
-    for (used, ((memory, peak), buffers)) in plan.memories.iter().zip(both) {
-        let MemoryUse { memory: said, peak: high, buffers: count } = *used;
-        check_equal("memories: memory", said as u64, memory as u64)?;
+    check_equal("peak", plan.peak, peaks.iter().fold(0, |sum, &peak| sum.saturating_add(peak)))?;
+    let count = |of: Memory| plan.placement.iter().filter(|&&memory| memory == of).count();
+    let hosted = count(Memory::Host);
+    let mut all = memories(plan);
+    all.retain(|&memory| memory != Memory::Host || hosted > 0);
+    check_equal("memories", plan.memories.len() as u64, all.len() as u64)?;
+    for (used, (memory, &peak)) in plan.memories.iter().zip(all.into_iter().zip(peaks)) {
+        let MemoryUse { memory: said, peak: high, buffers } = *used;
+        check_equal("memories: memory", said.number(), memory.number())?;
         check_equal("memories: peak", high, peak)?;
-        check_equal("memories: buffers", count as u64, buffers as u64)?;
+        check_equal("memories: buffers", buffers as u64, count(memory) as u64)?;
     }
     check_equal("spilled", plan.spilled.len() as u64, hosted as u64)?;
     let buffers = problem.buffers().iter().zip(&plan.placement);
@@ -157,9 +171,31 @@ fn edges(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     Err(Violation::OrderingEdge { earlier, later })
 }
 
-/// The bound must equal the proven one, and must not exceed the peak.
-fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
-    let ids = match &plan.certificate {
+/// The bound of the plan, and that of each memory for the buffers in it.
+fn bounds(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
+    let one = plan.placement.first();
+    let is_spread = plan.placement.iter().any(|memory| Some(memory) != one);
+    bound(plan, problem, (plan.lower_bound, &plan.certificate), plan.peak, is_spread)?;
+    let placed = plan.placed.iter().flat_map(|placed| &placed.bounds);
+    for ((lower_bound, certificate), used) in placed.zip(&plan.memories) {
+        let buffers = bound(plan, problem, (*lower_bound, certificate), used.peak, false)?;
+        if let Some(&odd) = buffers.iter().find(|&&buffer| plan.placement[buffer] != used.memory) {
+            return Err(Violation::Missing { id: problem.buffers()[odd].id });
+        }
+    }
+    Ok(())
+}
+
+/// The bound must equal the proven one, and must not exceed the peak. Returns the buffers of the
+/// certificate.
+fn bound(
+    plan: &Plan,
+    problem: &Problem,
+    (lower_bound, certificate): (u64, &Certificate),
+    peak: u64,
+    is_spread: bool,
+) -> Result<Vec<usize>, Violation> {
+    let ids = match certificate {
         Certificate::Search { nodes, capacity } => {
             if *nodes > plan.nodes {
                 return Err(Violation::Field {
@@ -168,36 +204,36 @@ fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
                     expected: plan.nodes,
                 });
             }
-            check_equal("lower_bound", plan.lower_bound, capacity.saturating_add(1))?;
-            return check_bound_below_peak(plan);
+            check_equal("lower_bound", lower_bound, capacity.saturating_add(1))?;
+            return check_bound_below_peak(lower_bound, peak).map(|()| Vec::new());
         }
         Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => buffers,
     };
     let named = certificate_tensors(problem, ids)?;
-    match plan.certificate {
-        Certificate::TimeCut { time, .. } => live_at(problem, &named, time)?,
+    match certificate {
+        Certificate::TimeCut { time, .. } => live_at(problem, &named, *time)?,
         _ => check_pairwise_conflict(problem, &named)?,
     }
-    let spread = plan.placement.contains(&Memory::Device) && plan.placement.contains(&Memory::Host);
     let proven = |alignment: &dyn Fn(&Member) -> u64| {
         // Each memory has a topmost buffer that needs no rounding, so several memories prove only
         // the plain sum.
-        let alignment = |member: &Member| if spread { 1 } else { alignment(member) };
+        let alignment = |member: &Member| if is_spread { 1 } else { alignment(member) };
         least_stack(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
     };
     // A tensor in another's block may begin only where that one may too. A bound for every use of
     // permits ignores that.
-    if plan.lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
-        check_equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
+    if lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
+        check_equal("lower_bound", lower_bound, proven(&|member| member.tensor.alignment))?;
     }
-    check_bound_below_peak(plan)
+    check_bound_below_peak(lower_bound, peak)?;
+    Ok(named.iter().map(|member| member.buffer).collect())
 }
 
-fn check_bound_below_peak(plan: &Plan) -> Result<(), Violation> {
-    if plan.lower_bound <= plan.peak {
+fn check_bound_below_peak(said: u64, expected: u64) -> Result<(), Violation> {
+    if said <= expected {
         return Ok(());
     }
-    Err(Violation::Field { field: "lower_bound above the peak", said: plan.lower_bound, expected: plan.peak })
+    Err(Violation::Field { field: "lower_bound above the peak", said, expected })
 }
 
 /// The tensors of a certificate: known, each once, and no two in one buffer.

@@ -38,7 +38,7 @@ impl Memory {
         memory.arenas.extend([vec![UNTOUCHED; end], vec![UNTOUCHED; end]]);
         for row in rows {
             let tensor = graph.tensor_index(row.id).expect("a row is of a tensor");
-            memory.places[tensor] = (blocks + row.memory as usize, row.offset as usize);
+            memory.places[tensor] = (blocks + row.memory.number() as usize, row.offset as usize);
         }
         for (tensor, place) in graph.tensors().iter().zip(&memory.places) {
             assert_eq!(tensor.kind == TensorKind::Activation, place.0 >= blocks);

@@ -43,17 +43,19 @@ fn pattern(root: usize, position: u64, run: u64) -> u8 {
 pub(crate) struct Executor<'a> {
     graph: &'a Graph,
     rows: Vec<Option<Row>>,
-    memory: [Vec<u8>; 2],
+    /// By the number of the memory.
+    memory: Vec<Vec<u8>>,
     reads_left: Vec<usize>,
 }
 
 impl<'a> Executor<'a> {
     pub(crate) fn new(graph: &'a Graph, rows: &[Row]) -> Self {
         let mut by_tensor = vec![None; graph.tensors().len()];
-        let mut memory = [Vec::new(), Vec::new()];
+        let most = rows.iter().map(|row| row.memory.number()).max().unwrap_or(0);
+        let mut memory = vec![Vec::new(); most as usize + 1];
         for row in rows {
             by_tensor[graph.tensor_index(row.id).expect("tensor")] = Some(*row);
-            let arena: &mut Vec<u8> = &mut memory[row.memory as usize];
+            let arena = &mut memory[row.memory.number() as usize];
             let end = (row.offset + row.size) as usize;
             if arena.len() < end {
                 arena.resize(end, POISON);
@@ -84,7 +86,8 @@ impl<'a> Executor<'a> {
 
     fn bytes(&mut self, tensor: usize) -> Option<&mut [u8]> {
         let row = self.rows[tensor]?;
-        Some(&mut self.memory[row.memory as usize][row.offset as usize..(row.offset + row.size) as usize])
+        let arena = &mut self.memory[row.memory.number() as usize];
+        Some(&mut arena[row.offset as usize..(row.offset + row.size) as usize])
     }
 
     fn fill(&mut self, tensor: usize) {

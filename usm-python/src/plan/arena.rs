@@ -60,7 +60,7 @@ impl PyPlan {
     ) -> PyResult<PyArena> {
         let plan = &self.feasible_outcome()?.plan;
         if plan.rows.iter().any(|row| row.memory != Memory::Device) {
-            return Err(Class::Request.error("tensors of the plan lie in two memories, an arena is one"));
+            return Err(Class::Request.error("tensors of the plan lie in several memories, an arena is one"));
         }
         let stream = import::stream(py, queue)?;
         let kind = kind.map_or(AllocKind::Shared, |kind| kind.0);

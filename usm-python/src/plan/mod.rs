@@ -268,6 +268,14 @@ impl PyPlan {
         self.outcome.plan.spilled.clone()
     }
 
+    /// The name of the memory that each tensor lies in, in the order of `offsets`: one of the
+    /// graph's `"memories"`, or `"device"` and `"host"`.
+    #[getter]
+    fn memories(&self) -> Vec<&str> {
+        let Outcome { graph, plan, .. } = &self.outcome;
+        plan.rows.iter().map(|row| row.memory.name_in(graph.as_ref())).collect()
+    }
+
     /// The operators (earlier, later) by name that the executor must order by events, in addition
     /// to the dependencies of the data.
     #[getter]

@@ -222,6 +222,7 @@ def plans() -> None:
     assert_type((plan.lower_bound, len(plan)), tuple[int, int])
     assert_type((plan.order_optimal, plan.order_bound), tuple[bool, int | None])
     assert_type((plan.spilled, plan.ordering_edges), tuple[list[int], list[tuple[str, str]]])
+    assert_type(plan.memories, list[str])
     assert_type(plan.proof, str | None)
     assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
     assert_type((plan.certificate, plan.to_dict()), tuple[dict[str, Any], dict[str, Any]])
