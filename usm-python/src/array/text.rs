@@ -15,8 +15,8 @@ use crate::storage::reserve;
 use crate::storage::transfer;
 use crate::text::html;
 
-/// Nested lists of packed elements in C order. NumPy makes those that Python has no scalar for, such
-/// as structures, in one call. Only a program that has imported NumPy has such types.
+/// Nested lists of packed elements in C order. NumPy makes those that Python has no scalar for,
+/// such as structures, in one call. Only a program that has imported NumPy has such types.
 pub(crate) fn list<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let has_scalar = |element: &[u8]| scalar::load(py, view.dtype, element).is_ok();
     let is_numpys = bytes.get(..view.itemsize()).is_some_and(|element| !has_scalar(element));
