@@ -32,7 +32,7 @@ def narrow(floats, halves):
 
 
 def floats_of(dtype):
-    """All numbers of a type, the middle of each two and its neighbours, and great and small ones."""
+    """All numbers of a type, the middle of each two with its neighbours, great and small ones."""
     every = np.arange(65536, dtype=np.uint16).view(dtype).astype(np.float32)
     order = np.sort(every[np.isfinite(every)]).astype(np.float64)
     middle = ((order[1:] + order[:-1]) / 2).astype(np.float32)

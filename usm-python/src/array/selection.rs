@@ -46,8 +46,8 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
             return host_view(array, sign).map(Bound::unbind);
         }
         match key.cast::<PyList>() {
-            // NumPy reads plain numbers. Of lists in lists a short text may stand for more values than
-            // memory holds, which our walk refuses.
+            // NumPy reads plain numbers. Of lists in lists a short text may stand for more values
+            // than memory holds, which our walk refuses.
             Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
                 let values = Bound::new(py, Array::new(construct::of_values(list.as_any(), None)?))?;
                 host_view(&values, sign).map(Bound::unbind)

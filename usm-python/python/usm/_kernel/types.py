@@ -22,7 +22,8 @@ _TYPESTR = {
     "f4": "f32",
     "f8": "f64",
 }
-#: Types of elements that are converted to another one when they are read: there they have no arithmetic.
+#: Types of elements that are converted to another one when they are read: there they have no
+#: arithmetic.
 COMPUTED = {"f16": "f32", "bf16": "f32"}
 #: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
 STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
