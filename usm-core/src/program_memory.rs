@@ -101,6 +101,45 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&[Usage::write(dst)], &[], copy) }?.wait()
     }
 
+    /// Copies `len` bytes that `fill` writes to `dst` from `offset` on, through pinned blocks and by
+    /// several threads, and waits. `None`, and `fill` was not called, where that is not worth it: on
+    /// a device that is no GPU, for few bytes, or by one thread. False if `fill` ended the copy: a
+    /// part of the bytes may be copied.
+    ///
+    /// # Safety
+    /// Until the call returns, no other thread submits work over `dst` or accesses the bytes that
+    /// are written. Where `fill` returns true it has written all bytes of the slice.
+    ///
+    /// # Errors
+    /// As of [`write_bytes_from`](Self::write_bytes_from).
+    #[cfg(feature = "driver")]
+    #[doc(hidden)]
+    pub unsafe fn write_bytes_by(
+        &self,
+        dst: &Allocation<B>,
+        offset: usize,
+        len: usize,
+        fill: &crate::ring::Fill<'_>,
+    ) -> Option<Result<bool>> {
+        let checked = dst.check_range(offset, len);
+        if let Err(error) = checked.and_then(|()| check_same_context(self.context().id(), dst.context().id()))
+        {
+            return Some(Err(error));
+        }
+        let ended = crate::sync::AtomicBool::new(false);
+        let fill = |start: usize, room: &mut [core::mem::MaybeUninit<u8>]| {
+            let is_full = fill(start, room);
+            if !is_full {
+                ended.store(true, crate::sync::Ordering::Relaxed);
+            }
+            is_full
+        };
+        let source = crate::ring::Process::Fill(&fill);
+        // SAFETY: the caller's promise; the range has been checked.
+        let outcome = unsafe { self.copy_through_ring((dst, offset), source, len, true) }?;
+        Some(outcome.map(|_| !ended.load(crate::sync::Ordering::Relaxed)))
+    }
+
     /// Copies `len` bytes of `src` from `offset` on to the program's memory at `to`, and waits, as
     /// [`write_bytes_from`](Self::write_bytes_from).
     ///

@@ -7,6 +7,7 @@
 //! copy at the same time makes its own.
 
 use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
@@ -121,13 +122,19 @@ fn count_threads() -> usize {
     count.min(MOST_THREADS)
 }
 
-/// The end of a copy that is memory of the process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Process {
+/// Writes a part of what is copied: as many bytes as the slice has, from this one on. False if it
+/// cannot: then the copy ends. Several threads call it at once.
+pub(crate) type Fill<'f> = dyn Fn(usize, &mut [MaybeUninit<u8>]) -> bool + Sync + 'f;
+
+/// The end of a copy that is memory of the process, or what makes its bytes.
+#[derive(Clone, Copy)]
+pub(crate) enum Process<'p> {
     /// The copy reads it.
     Source(*const u8),
     /// The copy writes it.
     Target(*mut u8),
+    /// It writes the pinned blocks itself.
+    Fill(&'p Fill<'p>),
 }
 
 impl<B: Backend> Queue<B> {
@@ -145,7 +152,7 @@ impl<B: Backend> Queue<B> {
     pub(crate) unsafe fn copy_through_ring(
         &self,
         (device, offset): (&Allocation<B>, usize),
-        process: Process,
+        process: Process<'_>,
         len: usize,
         waiting: bool,
     ) -> Option<Result<Option<Event<B>>>> {
@@ -160,7 +167,7 @@ impl<B: Backend> Queue<B> {
         let even = (len / (2 * threads)).next_multiple_of(64 << 10);
         let part = even.clamp(LEAST_PART, BLOCK);
         // Other work is not the threads' to wait for: they belong to the program too.
-        let access = if matches!(process, Process::Source(_)) { Access::Write } else { Access::Read };
+        let access = if matches!(process, Process::Target(_)) { Access::Read } else { Access::Write };
         let earlier = if waiting { device.wait_for_uses(access) } else { Ok(()) };
         if let Err(error) = earlier {
             return Some(Err(error));

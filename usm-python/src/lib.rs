@@ -64,6 +64,8 @@ mod _usm {
     #[pymodule_export]
     use crate::process::command::_run_command;
     #[pymodule_export]
+    use crate::storage::file::_read_file;
+    #[pymodule_export]
     use crate::storage::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]
     use crate::storage::pool::PyPool;

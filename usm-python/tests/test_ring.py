@@ -214,3 +214,53 @@ def test_an_interrupt_ends_a_long_copy_and_says_how_much_was_copied(run):
         else:
             raise AssertionError("it was not interrupted")
     """)
+
+
+def test_files_are_read_into_its_blocks(run, tmp_path):
+    run(f"""
+        from pathlib import Path
+        folder = Path({str(tmp_path)!r})
+        for size in (0, 1000, (9 << 20) + 7):
+            data = numbers(size)
+            usm.save(folder / "a.npy", usm.asarray(data, queue="host"))
+            usm.save(folder / "b.safetensors", {{"x": data[: size // 3], "y": data}})
+            usm.trim()
+            a = usm.load(folder / "a.npy", device=queue)
+            assert (ring()[0] > 0) == (size > 1 << 20), size
+            b = usm.load(folder / "b.safetensors", device=queue)
+            one = usm.load(folder / "b.safetensors", device=queue, threads=1)
+            for loaded in (a, b["y"], one["y"]):
+                assert loaded.kind == "device" and (usm.to_numpy(loaded) == data).all()
+            assert (usm.to_numpy(b["x"]) == data[: size // 3]).all()
+        assert driver.misuses() == 0
+    """)
+
+
+def test_a_file_that_ends_early_stops_its_threads(run, tmp_path):
+    run(f"""
+        from pathlib import Path
+        path = Path({str(tmp_path)!r}) / "a.safetensors"
+        size = 20 << 20
+        for end in (200, 5 << 20, size - 1):
+            usm.save(path, {{"a": numbers(size)}})
+            loaded = usm.load(path, device=queue)
+            os.truncate(path, end)
+            try:
+                loaded["a"]
+            except usm.errors.InterfaceError as error:
+                assert f"it ends at byte {{end}}, but had {{loaded._file.size}} when it was opened" in str(error), error
+            else:
+                raise AssertionError("it succeeded")
+        # The blocks are free, and the device is whole.
+        usm.save(path, {{"a": numbers(size)}})
+        assert (usm.to_numpy(usm.load(path, device=queue)["a"]) == numbers(size)).all()
+        driver.fail(True, 719, "cuMemcpyAsync")
+        try:
+            usm.load(path, device=queue)["a"]
+        except usm.errors.DeviceError:
+            pass
+        else:
+            raise AssertionError("it succeeded")
+        driver.fail(False, 719, "cuMemcpyAsync")
+        assert driver.misuses() == 0
+    """)

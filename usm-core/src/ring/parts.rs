@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::hint::spin_loop;
+use core::slice;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
@@ -18,8 +19,8 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// Part number `k` goes through block `k` modulo the number of blocks. Each block is the threads'
 /// and the device's in turns: its stage counts the turns that have ended.
-pub(super) struct Parts {
-    process: Process,
+pub(super) struct Parts<'p> {
+    process: Process<'p>,
     blocks: Vec<*mut u8>,
     stages: Vec<AtomicUsize>,
     len: usize,
@@ -35,7 +36,7 @@ pub(super) struct Parts {
 
 // SAFETY: a block is accessed by the thread whose part it has and whose turn it is, and the bytes
 // of the process by the thread that took their part.
-unsafe impl Sync for Parts {}
+unsafe impl Sync for Parts<'_> {}
 
 /// A part: its number, start and length in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +46,10 @@ pub(super) struct Part {
     pub(super) len: usize,
 }
 
-impl Parts {
+impl<'p> Parts<'p> {
     pub(super) fn new<B: Backend>(
         blocks: &[Allocation<B>],
-        process: Process,
+        process: Process<'p>,
         len: usize,
         part: usize,
     ) -> Self {
@@ -70,7 +71,7 @@ impl Parts {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        matches!(self.process, Process::Source(_))
+        !matches!(self.process, Process::Target(_))
     }
 
     pub(super) fn at(&self, number: usize) -> Part {
@@ -89,6 +90,10 @@ impl Parts {
     /// Makes the threads end.
     pub(super) fn fail(&self) {
         self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     pub(super) fn has_helpers(&self) -> bool {
@@ -124,7 +129,7 @@ impl Parts {
         self.helpers.fetch_add(1, Ordering::Relaxed);
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.count() || !self.wait_for(self.at(number)) {
+            if number >= self.count() || self.has_failed() || !self.wait_for(self.at(number)) {
                 break;
             }
             self.copy(self.at(number));
@@ -136,6 +141,7 @@ impl Parts {
     pub(super) fn try_work(&self) -> bool {
         let number = self.next.load(Ordering::Relaxed);
         let taken = number < self.count()
+            && !self.has_failed()
             && self.is_threads(self.at(number))
             && self.next.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if taken {
@@ -148,7 +154,7 @@ impl Parts {
     fn wait_for(&self, part: Part) -> bool {
         let (mut begun, mut queries) = (None, 0_u32);
         while !self.is_threads(part) {
-            if self.failed.load(Ordering::Relaxed) {
+            if self.has_failed() {
                 return false;
             }
             queries += 1;
@@ -170,6 +176,13 @@ impl Parts {
             Process::Source(from) => {
                 // SAFETY: a part of the live source, and a block that is this thread's now.
                 unsafe { block.copy_from_nonoverlapping(from.wrapping_add(part.start), part.len) };
+            }
+            Process::Fill(fill) => {
+                // SAFETY: a block that is this thread's now, of at least this many bytes.
+                let room = unsafe { slice::from_raw_parts_mut(block.cast(), part.len) };
+                if !fill(part.start, room) {
+                    return self.fail();
+                }
             }
             Process::Target(to) => {
                 // SAFETY: a part of the live target, and a block that is this thread's now and that

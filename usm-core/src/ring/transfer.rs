@@ -24,7 +24,7 @@ pub(super) struct Transfer<'t, B: Backend> {
     device: &'t Allocation<B>,
     offset: usize,
     blocks: &'t [Allocation<B>],
-    parts: &'t Parts,
+    parts: &'t Parts<'t>,
     submitted: usize,
     /// Submitted copies that are not known to be complete.
     flight: VecDeque<(Event<B>, Part)>,
@@ -33,7 +33,7 @@ pub(super) struct Transfer<'t, B: Backend> {
     pub(super) error: Option<Error>,
 }
 
-struct FailOnDrop<'p>(&'p Parts);
+struct FailOnDrop<'p>(&'p Parts<'p>);
 
 impl Drop for FailOnDrop<'_> {
     fn drop(&mut self) {
@@ -47,7 +47,7 @@ impl<'t, B: Backend> Transfer<'t, B> {
         device: &'t Allocation<B>,
         offset: usize,
         blocks: &'t [Allocation<B>],
-        parts: &'t Parts,
+        parts: &'t Parts<'t>,
     ) -> Self {
         let flight = VecDeque::with_capacity(blocks.len());
         Self { queue, device, offset, blocks, parts, submitted: 0, flight, last: None, error: None }
@@ -71,6 +71,10 @@ impl<'t, B: Backend> Transfer<'t, B> {
         let waits = waiting || !parts.is_up();
         let mut progress = Instant::now();
         while self.submitted < count || (waits && !self.flight.is_empty()) {
+            if parts.has_failed() {
+                // Nothing fills the rest. What was submitted is the device's until it has ended.
+                return self.flight.drain(..).try_for_each(|(event, _)| event.wait());
+            }
             if self.submit_next(count)? || self.take_complete()? {
                 progress = Instant::now();
                 continue;

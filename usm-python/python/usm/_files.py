@@ -19,7 +19,7 @@ from collections.abc import Mapping as _Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any as _Any
 
-from ._usm import Array, DType, Queue, _array_of_bytes, as_usm_memory, asarray, empty
+from ._usm import Array, DType, Queue, _array_of_bytes, _read_file, as_usm_memory, asarray, empty
 from .errors import InterfaceError, RequestError
 
 # Types of safetensors, and ours.
@@ -79,6 +79,9 @@ class _File:
     def wrong(self, reason: str) -> InterfaceError:
         return InterfaceError(f"{self.path}: {reason}")
 
+    def cut(self, end: int) -> InterfaceError:
+        return self.wrong(f"it ends at byte {end}, but had {self.size} when it was opened")
+
     def read(self, offset: int, count: int) -> bytes:
         """Exactly these bytes."""
         read = bytearray(count)
@@ -90,7 +93,7 @@ class _File:
         while done < len(room):
             count = os.preadv(self.number, [room[done:]], offset + done)
             if not count:
-                raise self.wrong(f"it ends at byte {offset + done}, but had {self.size} when it was opened")
+                raise self.cut(offset + done)
             done += count
 
     def map(self) -> _Any:
@@ -163,6 +166,12 @@ class _Device:
         array = empty(shape, dtype, kind="device", queue=self.queue)
         if not nbytes:
             return array
+        if self.threads > 1 and file.number is not None:
+            is_whole = _read_file(array, file.number, offset)
+            if is_whole:
+                return array
+            if is_whole is not None:
+                raise file.cut(os.fstat(file.number).st_size)
         target = _bytes_of(array)
         ends = [(low, min(low + _BLOCK, nbytes)) for low in range(0, nbytes, _BLOCK)]
         workers = max(1, min(self.threads, len(ends)))
@@ -230,7 +239,8 @@ def load(path: _Any, *, device: _Any = None, threads: int | None = None) -> "Arr
     A file that begins as an npy or npz is one; one whose name ends in ``.safetensors`` is one; all
     others are bytes. Without ``device`` an array is the file's pages, mapped and read-only: nothing
     is read before it is used, and the file must not become shorter meanwhile. With a device, a
-    selector or a queue, an array is memory of that device; ``threads`` threads read, 4 by default.
+    selector or a queue, an array is memory of that device. Several threads read: for a GPU those
+    of all copies (:func:`usm.set_threads`), else ``threads``, 4 by default. One is the caller's.
 
     Raises ``OSError`` for a file that cannot be opened, :class:`usm.InterfaceError` for a file that
     is malformed, with the place and the numbers, and :class:`usm.RequestError` for a wrong

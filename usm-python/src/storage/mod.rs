@@ -1,5 +1,6 @@
 //! Blocks of memory that Python's handles share, and the transfers between them.
 
+pub(crate) mod file;
 #[cfg(target_os = "linux")]
 mod large_pages;
 pub(crate) mod lock;
@@ -13,7 +14,7 @@ pub(crate) mod track;
 pub(crate) mod transfer;
 
 use std::any::Any;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::sync::{Arc, MutexGuard};
 
@@ -325,6 +326,26 @@ impl Storage {
         // copy, or is never freed. It may be a view of the same block.
         let written = unsafe { queue.write_bytes_from(self.allocation(), offset, from, len) };
         Ok(written.inspect_err(|_| std::mem::forget(source))?)
+    }
+
+    /// Copies `len` bytes that `fill` writes to `offset`, by several threads through pinned blocks,
+    /// and waits. `None`, and `fill` was not called, where the device has no such way; false if
+    /// `fill` ended the copy.
+    ///
+    /// # Safety
+    /// Where `fill` returns true it has written all bytes of the slice.
+    pub(crate) unsafe fn write_by(
+        &self,
+        queue: &Queue<Dyn>,
+        offset: usize,
+        len: usize,
+        fill: &(dyn Fn(usize, &mut [MaybeUninit<u8>]) -> bool + Sync),
+    ) -> Result<Option<bool>> {
+        let _ = self.target(offset, len)?;
+        let _turn = self.turn()?;
+        // SAFETY: the turn keeps other submissions over the block away; the caller's promise.
+        let written = unsafe { queue.write_bytes_by(self.allocation(), offset, len, fill) };
+        Ok(written.transpose()?)
     }
 
     /// Whether a [`fill`](Self::fill) from `offset` takes the pattern.
