@@ -201,6 +201,8 @@ pub enum ErrorKind {
     NoDevice,
     /// A pool has no block for the request and may not, or cannot, take more memory. Bytes.
     PoolExhausted {
+        /// The kind of its memory.
+        kind: AllocKind,
         /// Requested bytes.
         requested: u64,
         /// The pool's limit; `u64::MAX` of none.
@@ -399,10 +401,10 @@ impl fmt::Display for ErrorKind {
             }
             Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
-            Self::PoolExhausted { requested, limit, live, reserved, pending, largest } => write!(
+            Self::PoolExhausted { kind, requested, limit, live, reserved, pending, largest } => write!(
                 f,
-                "requested {requested} bytes of a pool with limit {limit}: {live} live, {reserved} reserved, \
-                 {pending} pending, {largest} in the largest free block"
+                "requested {requested} bytes of a pool of {kind} memory with limit {limit}: {live} live, \
+                 {reserved} reserved, {pending} pending, {largest} in the largest free block"
             ),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
             Self::EarlierOwnerFailed => f.write_str(

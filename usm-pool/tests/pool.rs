@@ -266,6 +266,7 @@ fn limits_are_exact() {
     let pool = Pool::with(&context, AllocKind::Shared, options(|o| o.limit = Some(1024)));
     let refused = pool.allocate(&request(1025)).expect_err("above the limit");
     let numbers = ErrorKind::PoolExhausted {
+        kind: AllocKind::Shared,
         requested: 1025,
         limit: 1024,
         live: 0,
@@ -275,7 +276,9 @@ fn limits_are_exact() {
     };
     assert_eq!(refused.kind, numbers);
     let text = refused.to_string();
-    for number in ["1025", "limit 1024", "0 live", "0 reserved", "0 pending", "0 in the largest"] {
+    for number in
+        ["shared memory", "1025", "limit 1024", "0 live", "0 reserved", "0 pending", "0 in the largest"]
+    {
         assert!(text.contains(number), "{text}");
     }
     let one = pool.tagged("first").allocate(&request(512)).expect("half");

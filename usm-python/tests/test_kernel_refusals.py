@@ -438,6 +438,39 @@ def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():
     strict = usm.kernel(strict=True)(races.__wrapped__)
     with pytest.raises(usm.KernelError, match="two work-items touch one element, a race: "):
         strict[8](a)
+    assert "is not proven, so it is checked as it runs; proven if min(global_size(0) - 1, n - 1) <= a.len() - 1" in plain.proof[9](a, 9)
+    strict = usm.kernel(strict=True)(plain.__wrapped__)
+    with pytest.raises(usm.KernelError, match="is not proven, so `strict=True` refuses the launch; proven if "):
+        strict[9](a, 9)
+
+
+@usm.kernel
+def smoothed(a):
+    i, j = usm.get_global_id(0), usm.get_global_id(1)
+    a[i, j] = a[i - 1, j] + a[i, j]
+
+
+def test_a_condition_that_no_launch_meets_is_a_missing_line():
+    a = np.zeros((3, 4), np.float32)
+    said = smoothed.proof[usm.Range(3, 4)](a)
+    assert "; it may be -1, whatever the launch: add a condition such as `if i >= 1:`" in said, said
+    assert "proven if" not in said and "9223372036854775807" not in said, said
+
+
+@usm.kernel
+def corners(a):
+    i, j = usm.get_global_id(0), usm.get_global_id(1)
+    a[i // 2 + 1, j // 2 + 1] = 1
+
+
+def test_a_race_names_the_element_by_each_dimension():
+    whole = np.zeros((6, 8), np.float32)
+    for a in (whole, whole[:, ::2], whole[::2], whole.T, usm.zeros((6, 8), "f4", device="host")[1:, 1:]):
+        for said in (corners.proof[usm.Range(2, 2)](a), str(pytest.raises(usm.KernelError, corners.check[usm.Range(2, 2)], a).value)):
+            assert "element [1, 1] of `a`" in said, said
+    # The number alone does not tell the indices.
+    assert "element [" not in corners.proof[usm.Range(2, 2)](whole[::-1])
+    assert "element [" not in corners.proof[usm.Range(2, 2)](np.lib.stride_tricks.as_strided(whole, (3, 3), (4, 4)))
 
 
 @usm.kernel

@@ -81,3 +81,45 @@ def test_a_block_is_entered_once_and_left_after_an_error():
     with block:
         usm.zeros(10, device="host")
     assert block.allocations == 1
+
+
+@pytest.mark.parametrize("keep", [1, 10, 1000])
+def test_live_blocks_keep_their_lines_however_many_records_follow(queue, kind, keep):
+    def named(size):
+        return usm.empty(size, "u1", kind=kind, queue=queue)
+
+    usm.history(keep, lines=True)
+    try:
+        kept = [named(1000 + number) for number in range(60)]
+        for _ in range(50):
+            named(10)
+        with usm.Pool(queue.context, limit=1 << 20):
+            pooled = named(999)
+        blocks = {block["address"]: block for block in usm.snapshot().blocks}
+        for array in [*kept, pooled]:
+            block = blocks[array.pointer]
+            assert (block["bytes"], block["kind"]) == (array.nbytes, kind)
+            assert block["lines"][0][2] == "named" and block["queue"] is not None
+            assert "test_live_blocks_keep_their_lines_however_many_records_follow" in [line[2] for line in block["lines"]]
+        assert all(len(records) <= keep for records in usm.history().values())
+        # Who is freed leaves nothing behind, and a new owner of the address has its own line.
+        addresses = {array.pointer for array in kept}
+        del kept, array
+        gc.collect()
+        assert not addresses & {block["address"] for block in usm.snapshot().blocks if block["bytes"] >= 1000}
+        again = [usm.empty(1000 + number, "u1", kind=kind, queue=queue) for number in range(60)]
+        blocks = {block["address"]: block for block in usm.snapshot().blocks}
+        assert all(blocks[array.pointer]["lines"][0][2] != "named" for array in again)
+    finally:
+        usm.history(0, lines=False)
+    # What was kept is dropped, also where the owner of an old note ends after a new start.
+    blocks = {block["address"]: block for block in usm.snapshot().blocks}
+    assert blocks[pooled.pointer]["lines"] == [] and blocks[pooled.pointer]["queue"] is None
+    usm.history(keep, lines=True)
+    try:
+        anew = named(500)
+        del again, pooled
+        blocks = {block["address"]: block for block in usm.snapshot().blocks}
+        assert blocks[anew.pointer]["lines"][0][2] == "named"
+    finally:
+        usm.history(0, lines=False)

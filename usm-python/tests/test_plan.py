@@ -510,12 +510,38 @@ def test_a_curve_of_recompute_has_graphs(tmp_path):
     ]
     point = usm.plan(curve.graph(1))
     assert (point.peak, point.order[-2:]) == (4224, ["make.again", "join"])
+    # Each tensor has a name of its own, and lies in an arena by it.
+    graph = {**RECOMPUTED, "tensors": [{**one, "name": f"n{one['id']}"} for one in RECOMPUTED["tensors"]]}
+    again = usm.plan(usm.plan(graph).recompute_curve().graph(1))
+    assert sorted(again.names) == ["n0", "n0.again", "n1", "n2", "n3", "n4"]
+    assert set(again.arena("host").keys()) == set(again.names)
     copied = plan.recompute_curve(bytes_per_cost=1024)
     assert copied.points[1]["time"] == 8 and len(copied.points[1]["copies"]) == 2
     assert [it["peak"] for it in plan.recompute_curve(budget=5000, time_limit=5).points] == [4224]
     curve.to_svg(tmp_path / "curve.svg")
     assert (tmp_path / "curve.svg").read_text() == curve._repr_svg_()
     assert repr(curve) == "<usm.RecomputeCurve: 2 points, peaks from 8256 down to 4224 bytes>"
+
+
+def test_a_name_of_two_tensors_is_refused_with_their_numbers():
+    tensors = [{"id": 3, "size": 8, "name": "x"}, {"id": 5, "size": 8, "name": "x"}, {"id": 7, "size": 8, "name": "y"}]
+    ops = [{"outputs": [3]}, {"inputs": [3], "outputs": [5]}, {"inputs": [5], "outputs": [7]}]
+    arena = usm.plan({"tensors": tensors, "ops": ops, "outputs": [7]}).arena("host")
+    assert set(arena.keys()) == {3, 5, "y"} and "x" not in arena and arena["y"].nbytes == arena[3].nbytes == 8
+    with pytest.raises(KeyError, match="2 tensors are named x: 3, 5"):
+        arena.array("x", 8, "u1")
+    for unknown in ("z", 4, None):
+        with pytest.raises(KeyError) as refused:
+            arena[unknown]
+        assert refused.value.args == (unknown,)
+
+
+def test_the_text_of_a_graph_is_no_path():
+    for text in (json.dumps(RECOMPUTED), "  [" + "1," * 5000):
+        with pytest.raises(usm.RequestError, match="a str is a path; for a graph pass json.loads"):
+            usm.plan(text)
+    with pytest.raises(FileNotFoundError):
+        usm.plan("missing.json")
 
 
 def test_a_curve_of_recompute_refuses_bad_input():

@@ -54,7 +54,7 @@ def test_kinds_and_limits():
         shared = usm.empty(100, "u1", device="host")
         assert pool.stats()["live"] == 0 and shared.kind == "shared"
         block = usm.empty(1 << 20, "u1", kind="device", device="host")
-        with pytest.raises(usm.AllocationError, match="limit 1048576"):
+        with pytest.raises(usm.AllocationError, match="a pool of device memory with limit 1048576"):
             usm.empty(1, "u1", kind="device", device="host")
         assert pool.stats()["reserved"] == 1 << 20
         del block

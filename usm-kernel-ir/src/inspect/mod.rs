@@ -13,6 +13,7 @@ mod record;
 mod run;
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -65,15 +66,15 @@ pub enum Verdict {
 }
 
 impl Clash {
-    /// The race in words.
+    /// The race in words. `element` names an element of an array, such as by all its indices.
     #[must_use]
-    pub fn say(&self, kernel: &Kernel) -> alloc::string::String {
+    pub fn say(&self, kernel: &Kernel, element: &dyn Fn(ArrayId, u64) -> String) -> String {
         let [(one, did), (two, does)] = &self.accesses;
         alloc::format!(
             "work-item {} {} element {} of `{}` at {}, and work-item {} {} it at {}",
             one.item,
             did.verb(),
-            self.index,
+            element(self.array, self.index),
             kernel.array(self.array).name,
             one.located,
             two.item,
@@ -84,9 +85,9 @@ impl Clash {
 }
 
 impl Doubt {
-    /// The reason in words.
+    /// The reason in words. `element` names an element of an array.
     #[must_use]
-    pub fn say(&self, kernel: &Kernel) -> alloc::string::String {
+    pub fn say(&self, kernel: &Kernel, element: &dyn Fn(ArrayId, u64) -> String) -> String {
         match self {
             Self::Memory(place) => {
                 alloc::format!("the index at {} follows from the contents of an array", kernel.locate(*place))
@@ -97,7 +98,7 @@ impl Doubt {
             Self::Long => "the launch is too large for an inspection".into(),
             Self::Possible(clash) => alloc::format!(
                 "{}, if the contents of the arrays make the conditions there true",
-                clash.say(kernel)
+                clash.say(kernel, element)
             ),
         }
     }

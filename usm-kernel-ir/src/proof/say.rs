@@ -17,6 +17,24 @@ impl Bound {
             None => "nothing that is known before the launch bounds it".into(),
         }
     }
+
+    /// The conditions that this launch lacks, in the words of the kernel's source.
+    #[must_use]
+    pub fn lacks(&self, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
+        let conditions = self.conditions.as_ref()?.iter().filter(|one| !one.holds(shape));
+        let lacking: Vec<Condition> = conditions.cloned().collect();
+        (!lacking.is_empty()).then(|| all(&lacking, kernel))
+    }
+
+    /// The least value that the index may have, if it is below 0 for every launch.
+    #[must_use]
+    pub fn least_below_zero(&self) -> Option<i64> {
+        let least = |one: &Condition| match one {
+            Condition::AtMost(zero, low) if *zero == Number::ZERO => low.constant().filter(|low| *low < 0),
+            _ => None,
+        };
+        self.conditions.iter().flatten().filter_map(least).min()
+    }
 }
 
 impl Race {

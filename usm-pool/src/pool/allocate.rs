@@ -26,7 +26,8 @@ impl<B: Backend + 'static> Pool<B> {
             (shared.flow(space).live(), space.counters.reserved, pending, space.largest_free())
         });
         let limit = shared.options.limit.map_or(u64::MAX, |limit| limit as u64);
-        ErrorKind::PoolExhausted { requested, limit, live, reserved, pending, largest }.into()
+        let kind = shared.kind;
+        ErrorKind::PoolExhausted { kind, requested, limit, live, reserved, pending, largest }.into()
     }
 
     /// A block, after the callback if none is left.

@@ -40,7 +40,7 @@ use crate::text::error::{Class, Failure, OrRaise};
 /// >>> data
 /// bytearray(b'Abc')
 #[pyfunction]
-#[pyo3(signature = (obj, *, dtype=None, kind=None, device=None, queue=None, copy=None))]
+#[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None, copy=None))]
 pub(crate) fn asarray<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -97,7 +97,8 @@ fn construct_with_options(
     if let Some(wanted) = element.filter(|wanted| !same(wanted)) {
         let here = PyDtype::of_view(&side.view);
         return Err(Class::Request.error(format!(
-            "elements are {here}, {wanted} was asked for: usm moves memory and does not convert"
+            "elements are {here}, {wanted} was asked for: usm moves memory and does not convert; \
+             astype converts values, view reads the same bytes as another type"
         )));
     }
     let stream = match place {

@@ -10,6 +10,7 @@ pub(crate) mod field;
 pub(crate) mod ipc;
 pub(crate) mod operators;
 pub(crate) mod placement;
+pub(crate) mod reinterpretation;
 pub(crate) mod scalar;
 pub(crate) mod selection;
 pub(crate) mod text;

@@ -19,7 +19,7 @@ use crate::exchange::cuda;
 use crate::exchange::sycl;
 use crate::storage::transfer;
 use crate::text::argument;
-use crate::text::error::{self, OrRaise};
+use crate::text::error::{self, Class, OrRaise};
 
 /// Ordered submission of work.
 #[pyclass(frozen, weakref, module = "usm", name = "Queue")]
@@ -181,7 +181,12 @@ impl PyEvent {
         #[pyo3(from_py_with = argument::timeout)] timeout: f64,
     ) -> PyResult<(u128, u128)> {
         self.wait(py, timeout)?;
-        let times = py.detach(|| self.0.times()).or_raise()?;
+        let times = py.detach(|| self.0.times()).map_err(|error| match error.kind {
+            ErrorKind::Unsupported { .. } => {
+                Class::Device.error(format!("{error}; make the queue by usm.Queue(device, timed=True)"))
+            }
+            _ => error::core(error),
+        })?;
         Ok((times.started.as_nanos(), times.ended.as_nanos()))
     }
 

@@ -203,6 +203,26 @@ impl Memory {
     pub(crate) fn offset(&self) -> u64 {
         (self.side.view.offset - self.span().0) as u64 / self.element.bytes()
     }
+
+    /// The indices of the element with this number, counted from the lowest one; `None` if the
+    /// number does not tell them: one dimension, elements that share bytes, or steps backwards.
+    pub(crate) fn indices(&self, number: u64) -> Option<Vec<isize>> {
+        let view = &self.side.view;
+        let mut axes: Vec<usize> = (0..view.ndim()).filter(|axis| view.shape[*axis] > 1).collect();
+        let is_backwards = |axis: &usize| view.strides[*axis] <= 0;
+        if view.ndim() < 2 || view.may_overlap_itself() || axes.iter().any(is_backwards) {
+            return None;
+        }
+        axes.sort_by_key(|axis| std::cmp::Reverse(view.strides[*axis]));
+        let mut rest = isize::try_from(number.checked_mul(self.element.bytes())?).ok()?;
+        let mut indices = vec![0; view.ndim()];
+        for axis in axes {
+            indices[axis] = rest / view.strides[axis];
+            rest %= view.strides[axis];
+        }
+        let is_inside = indices.iter().zip(&view.shape).all(|(index, extent)| index < extent);
+        (rest == 0 && is_inside).then_some(indices)
+    }
 }
 
 /// Refuses arguments whose memory Python code has replaced since they were read: NumPy's

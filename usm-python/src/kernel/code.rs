@@ -236,6 +236,21 @@ impl Code {
         ))
     }
 
+    /// The name of an element: its index in each dimension, or its number if the array has one
+    /// dimension or the number does not determine them.
+    pub(crate) fn element(&self, array: ArrayId, index: u64, arguments: &[Argument]) -> String {
+        let parameters = self.sources.iter().zip(&self.ir.parameters);
+        let argument = parameters.into_iter().find_map(|(source, parameter)| match (source, parameter) {
+            (Source::Array(argument), Parameter::Array(known)) if *known == array => arguments.get(*argument),
+            _ => None,
+        });
+        let indices = match argument {
+            Some(Argument::Array(memory)) => memory.indices(index),
+            _ => None,
+        };
+        indices.map_or_else(|| index.to_string(), |indices| format!("{indices:?}"))
+    }
+
     /// The indices that a launch leaves open; 0 where all are inside for any contents of the
     /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
     /// may take longer than the launch.

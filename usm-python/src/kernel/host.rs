@@ -400,8 +400,13 @@ fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
         }
         CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
             let [(one, did), (two, does)] = &*accesses;
+            let known = code.ir.arrays.iter().position(|known| known.name == array);
+            let element = match known {
+                Some(known) => code.element(ir::ArrayId(known as u32), index, &prepared.arguments),
+                None => index.to_string(),
+            };
             said(format!(
-                "{}: race on element {index} of `{array}`: work-item {} {} it here, work-item {} {} it at {}, \
+                "{}: race on element {element} of `{array}`: work-item {} {} it here, work-item {} {} it at {}, \
                  with no barrier between",
                 two.located,
                 two.item,

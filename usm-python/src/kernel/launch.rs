@@ -86,7 +86,7 @@ impl PyLaunch {
             }
             Mode::Proof => {
                 let prepared = self.prepare(py, arguments)?;
-                Ok(Some(PyString::new(py, &prepared.proof()).into_any()))
+                Ok(Some(PyString::new(py, &prepared.proof("so it is checked as it runs")).into_any()))
             }
         }
     }
@@ -210,7 +210,7 @@ impl PyLaunch {
     ) -> PyResult<Option<Event<Dyn>>> {
         let (py, function) = (given.py(), self.function.get());
         if function.strict {
-            let said = prepared.proof();
+            let said = prepared.proof("so `strict=True` refuses the launch");
             if said != "proven" && said != "inspected" {
                 return Err(Class::Kernel.error(said));
             }
@@ -306,21 +306,27 @@ impl Prepared {
         claims.is_some_and(free) && self.overlap().is_none()
     }
 
-    /// `proven`, `inspected`, or the place and the condition that is not proven.
-    fn proof(&self) -> String {
+    /// `proven`, `inspected`, or the place and the condition that is not proven. `otherwise` says
+    /// what becomes of a launch with an index that is not proven.
+    fn proof(&self, otherwise: &str) -> String {
         let ir = &self.code.ir;
+        let element = |array, index| self.code.element(array, index, &self.arguments);
         let overlap = self.overlap();
         self.with_shape(|shape| {
             let open = self.code.open(shape, true);
             let is_inspected = self.code.bounds.unproven(shape).is_some();
             if let Some(bound) = self.code.claims_of(open).bounds.first() {
                 let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
-                let missing = match &bound.conditions {
-                    Some(_) => format!("; proven if {}", bound.needs(ir)),
-                    None => String::new(),
+                let missing = match (bound.least_below_zero(), bound.lacks(ir, shape)) {
+                    (Some(least), _) => format!(
+                        "; it may be {least}, whatever the launch: add a condition such as `if i >= {}:`",
+                        least.unsigned_abs()
+                    ),
+                    (None, Some(lacks)) => format!("; proven if {lacks}"),
+                    (None, None) => String::new(),
                 };
                 return format!(
-                    "{place}: that the index of `{name}` is inside is not proven: it is checked as it runs{missing}"
+                    "{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}"
                 );
             }
             match &self.code.claims {
@@ -341,12 +347,12 @@ impl Prepared {
                         Some(Verdict::Free) => overlap.unwrap_or_else(|| "inspected".to_owned()),
                         Some(Verdict::Race(clash)) => {
                             let place = ir.locate(race.write);
-                            format!("{place}: two work-items touch one element, a race: {}", clash.say(ir))
+                            format!("{place}: two work-items touch one element, a race: {}", clash.say(ir, &element))
                         }
                         verdict => {
                             let missing = race.lacks(ir, shape).map(|lacks| format!("; proven if {lacks}"));
                             let doubt = match verdict {
-                                Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(ir)),
+                                Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(ir, &element)),
                                 _ => String::new(),
                             };
                             format!(

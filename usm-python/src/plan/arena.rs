@@ -33,7 +33,8 @@ pub(crate) struct PyArena {
     /// Offset and size in bytes, in the plan's order.
     places: Vec<(u64, usize)>,
     ids: HashMap<u64, usize>,
-    names: HashMap<String, usize>,
+    /// The places of each name.
+    names: HashMap<String, Vec<usize>>,
     keys: Vec<Key>,
     peak: u64,
 }
@@ -73,16 +74,15 @@ impl PyPlan {
         let places =
             plan.rows.iter().map(|row| Ok((row.offset, size(row.size)?))).collect::<PyResult<_>>()?;
         let ids = plan.rows.iter().enumerate().map(|(place, row)| (row.id, place)).collect();
-        let (mut names, mut twice) = (HashMap::new(), Vec::new());
+        let mut names: HashMap<String, Vec<usize>> = HashMap::new();
         for (place, name) in self.names().into_iter().enumerate() {
             let Some(name) = name else { continue };
-            if names.insert(name.to_owned(), place).is_some() {
-                twice.push(name);
-            }
+            names.entry(name.to_owned()).or_default().push(place);
         }
-        names.retain(|name, _| !twice.contains(&name.as_str()));
         let key = |(name, row): (Option<&str>, &usm_plan::usm_pool::plan::Row)| match name {
-            Some(name) if names.contains_key(name) => Key::Name(name.to_owned()),
+            Some(name) if names.get(name).is_some_and(|places| places.len() == 1) => {
+                Key::Name(name.to_owned())
+            }
             _ => Key::Number(row.id),
         };
         let keys = self.names().into_iter().zip(&plan.rows).map(key).collect();
@@ -162,11 +162,22 @@ impl PyArena {
 
 impl PyArena {
     fn place(&self, key: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let found = match key.extract::<u64>() {
-            Ok(id) => self.ids.get(&id),
-            Err(_) => key.extract::<&str>().ok().and_then(|name| self.names.get(name)),
-        };
-        found.copied().ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
+        if let Ok(id) = key.extract::<u64>() {
+            return self.ids.get(&id).copied().ok_or_else(|| PyKeyError::new_err(id));
+        }
+        match key.extract::<&str>().ok().and_then(|name| self.names.get(name)).map(Vec::as_slice) {
+            Some([place]) => Ok(*place),
+            Some(places) => {
+                let number = |place: &usize| match &self.keys[*place] {
+                    Key::Number(id) => id.to_string(),
+                    Key::Name(name) => name.clone(),
+                };
+                let (count, key) = (places.len(), Shown(key));
+                let numbers = places.iter().map(number).collect::<Vec<_>>().join(", ");
+                Err(PyKeyError::new_err(format!("{count} tensors are named {key}: {numbers}")))
+            }
+            None => Err(PyKeyError::new_err((key.clone().unbind(),))),
+        }
     }
 
     fn array_at(&self, offset: u64, view: View) -> PyResult<Array> {

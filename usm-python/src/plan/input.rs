@@ -1,6 +1,6 @@
 //! The inputs of plans in Python: a file, the bytes of a model, a graph, or a table of buffers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -44,6 +44,9 @@ impl Given {
             let path = argument::file("input", input)?;
             // Python's own error, before anything is planned.
             return match std::fs::metadata(&path) {
+                Err(_) if is_json(&path) => {
+                    Err(Class::Request.error("input: a str is a path; for a graph pass json.loads(text)"))
+                }
                 Err(error) => Err(named(&error, path)),
                 Ok(_) => Ok(Self::File(path)),
             };
@@ -65,6 +68,11 @@ impl Given {
             Self::Table(problem) => Source::table("input", problem),
         }
     }
+}
+
+/// Whether a text that names no file is the text of a graph.
+fn is_json(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']))
 }
 
 /// A table of columns: `lower`, `upper`, `size`, and optionally `alignment` and `id`.

@@ -110,13 +110,13 @@ impl Storage {
         stream: &Stream,
         made: usm_core::Result<Allocation<Dyn>>,
     ) -> usm_core::Result<Self> {
-        origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
+        let note = origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
         let allocation = made?;
         #[cfg(target_os = "linux")]
         if stream.is_host() && !source.is_pool() {
             large_pages::advise(&allocation);
         }
-        let tracked = Tracked::allocation(allocation.size());
+        let tracked = Tracked::allocation(allocation.size(), note);
         Ok(Self::from_allocation(allocation, false, None, tracked))
     }
 

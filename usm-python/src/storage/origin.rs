@@ -3,11 +3,12 @@
 //!
 //! The core's history contains neither. A note is written right after each request, and found again
 //! by its address and time. The block was live at that time, so the last allocation at the address
-//! before the note is the right one.
+//! before the note is the right one. The notes of live blocks stay while the blocks live, however
+//! many records follow.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use pyo3::prelude::*;
@@ -29,14 +30,39 @@ static NOTES: Mutex<Option<HashMap<u64, Notes>>> = Mutex::new(None);
 /// Maximum number of calls in a note.
 const DEPTH: usize = 16;
 
-/// The last notes of a context, oldest first.
+/// The notes of a context.
 #[derive(Clone, Debug, Default)]
 struct Notes {
     capacity: usize,
-    notes: VecDeque<Note>,
+    /// The last ones, oldest first.
+    notes: VecDeque<Arc<Note>>,
+    /// Those of live blocks, in the order of the requests.
+    live: BTreeMap<u64, Arc<Note>>,
 }
 
-#[derive(Clone, Debug)]
+/// Number of the notes of live blocks so far, of all contexts: no two have the same.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// The note of a live block, which its owner holds.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    context: u64,
+    /// From 1; 0 if there is no note.
+    number: u64,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if self.number == 0 {
+            return;
+        }
+        let forgotten = with_notes(|all| all.as_mut()?.get_mut(&self.context)?.live.remove(&self.number));
+        // After the lock, because it frees memory of its own.
+        drop(forgotten);
+    }
+}
+
+#[derive(Debug)]
 struct Note {
     /// 0 for a refused request, as in the history.
     address: usize,
@@ -72,16 +98,18 @@ pub(crate) fn keep_lines(keep: bool) {
     LINES.store(keep, Ordering::Relaxed);
 }
 
-/// Records the origin of memory at `address`, or of a refused request (0).
+/// Records the origin of memory at `address`, or of a refused request (0). The owner of the memory
+/// holds the result.
 #[inline]
-pub(crate) fn note(stream: &Stream, address: usize) {
-    if ACTIVE.load(Ordering::Relaxed) {
-        write(stream, address);
+pub(crate) fn note(stream: &Stream, address: usize) -> Noted {
+    match ACTIVE.load(Ordering::Relaxed) {
+        true => write(stream, address),
+        false => Noted::default(),
     }
 }
 
 #[cold]
-fn write(stream: &Stream, address: usize) {
+fn write(stream: &Stream, address: usize) -> Noted {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
     // Before the lock, because this waits for the interpreter.
@@ -89,14 +117,32 @@ fn write(stream: &Stream, address: usize) {
         true => Python::attach(frames).unwrap_or_default(),
         false => Vec::new(),
     };
-    let note = Note { address, time, origin: Origin { queue: stream.number, frames } };
+    let note = Arc::new(Note { address, time, origin: Origin { queue: stream.number, frames } });
+    let context = stream.context().id();
     with_notes(|all| {
-        let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&stream.context().id())) else { return };
+        let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&context)) else { return Noted::default() };
         if kept.notes.len() == kept.capacity {
             kept.notes.pop_front();
         }
-        kept.notes.push_back(note);
+        kept.notes.push_back(Arc::clone(&note));
+        if address == 0 {
+            return Noted::default();
+        }
+        let number = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        kept.live.insert(number, note);
+        Noted { context, number }
+    })
+}
+
+/// The origins of the live blocks of a context, by their addresses.
+pub(crate) fn live(context: u64) -> HashMap<usize, Origin> {
+    let notes: Vec<Arc<Note>> = with_notes(|all| {
+        let kept = all.as_ref().and_then(|all| all.get(&context));
+        kept.map_or_else(Vec::new, |kept| kept.live.values().cloned().collect())
     });
+    // The last note of an address is that of the block there now: an earlier owner may not have
+    // given up its own yet.
+    notes.iter().map(|note| (note.address, note.origin.clone())).collect()
 }
 
 /// The Python calls of this thread, innermost first.
@@ -119,7 +165,7 @@ fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
 /// of its allocation.
 pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
     let kept = with_notes(|all| all.as_ref().and_then(|all| all.get(&context)).cloned());
-    let mut by_address: HashMap<usize, Vec<&Note>> = HashMap::new();
+    let mut by_address: HashMap<usize, Vec<&Arc<Note>>> = HashMap::new();
     for note in kept.iter().flat_map(|kept| &kept.notes) {
         by_address.entry(note.address).or_default().push(note);
     }

@@ -1,6 +1,5 @@
 //! `usm.snapshot`: live memory and history, as files for two viewers and as a picture.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
@@ -30,20 +29,12 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
     let devices = named.map(|(name, scope)| {
         let (blocks, records) = (scope.context.blocks(), scope.context.history());
         let origins = origin::of(scope.context.id(), &records);
-        // The origin of live memory: the last allocation at the address, if the history still has
-        // it.
-        let mut last = HashMap::new();
-        for (record, origin) in records.iter().zip(&origins) {
-            match record.operation {
-                Operation::Allocate => drop(last.insert(record.address, origin.clone())),
-                _ => drop(last.remove(&record.address)),
-            }
-        }
+        let mut live = origin::live(scope.context.id());
         let mut segments = Vec::new();
         for (kind, of_pool) in pool::segments(scope.context.id()) {
             let mut segment = of_pool.for_viewers(kind.name());
             for block in &mut segment.blocks {
-                let origin = usize::try_from(block.address).ok().and_then(|base| last.remove(&base));
+                let origin = usize::try_from(block.address).ok().and_then(|base| live.remove(&base));
                 block.origin = origin.unwrap_or_default();
             }
             segments.push(segment);
@@ -51,7 +42,7 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
         let pooled: Vec<_> = segments.iter().map(|it: &Segment| it.address..it.address + it.size).collect();
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
-            let (kind, origin) = (info.kind.name(), last.remove(&info.base).unwrap_or_default());
+            let (kind, origin) = (info.kind.name(), live.remove(&info.base).unwrap_or_default());
             Segment { address, size, kind, blocks: vec![Block { address, size, is_pending: false, origin }] }
         };
         // The other blocks are segments of their own.
@@ -83,6 +74,29 @@ fn event((record, origin): (&Record, Origin)) -> Event {
 
 #[pymethods]
 impl PySnapshot {
+    /// The live blocks, each a dict: ``device``, ``kind``, ``address``, ``bytes``, ``queue`` (its
+    /// number, or ``None``) and ``lines``, the Python lines of the request, innermost first, each
+    /// ``(file, line, function)``. Blocks from before :func:`usm.history` have neither queue nor
+    /// lines.
+    #[getter]
+    fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut blocks = Vec::new();
+        for device in &self.0.devices {
+            for segment in &device.segments {
+                for block in segment.blocks.iter().filter(|block| !block.is_pending) {
+                    let dict = PyDict::new(py);
+                    dict.set_item("device", &device.name)?;
+                    dict.set_item("kind", segment.kind)?;
+                    dict.set_item("address", block.address)?;
+                    dict.set_item("bytes", block.size)?;
+                    stats::set_origin(&dict, &block.origin)?;
+                    blocks.push(dict);
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
     /// Writes a pickle for PyTorch's ``memory_viz``. ``OSError`` if the file cannot be written.
     fn dump(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
         write(py, path, || self.0.pickle())

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use usm_core::backend::Dyn;
 use usm_core::history::Operation;
 use usm_core::{Context, Counters, MemoryType, Stats};
-use usm_plan::usm_pool::snapshot::Frame;
+use usm_plan::usm_pool::snapshot::{Frame, Origin};
 
 use crate::device::runtime::{self, Scope};
 use crate::storage::origin;
@@ -60,13 +60,18 @@ pub(crate) fn records<'py>(py: Python<'py>, context: &Context<Dyn>) -> PyResult<
         dict.set_item("current", record.current)?;
         dict.set_item("peak", record.peak)?;
         dict.set_item("time", record.time as f64 / 1e6)?;
-        dict.set_item("queue", (origin.queue != 0).then_some(origin.queue))?;
-        let lines = origin.frames.into_iter().map(|Frame { file, line, name }| (file, line, name));
-        dict.set_item("lines", lines.collect::<Vec<_>>())?;
+        set_origin(&dict, &origin)?;
         dict.set_item("text", record.to_string())?;
         list.append(dict)?;
     }
     Ok(list)
+}
+
+/// The queue and the lines of a request.
+pub(crate) fn set_origin(dict: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
+    dict.set_item("queue", (origin.queue != 0).then_some(origin.queue))?;
+    let lines = origin.frames.iter().map(|Frame { file, line, name }| (file, line, name));
+    dict.set_item("lines", lines.collect::<Vec<_>>())
 }
 
 /// Names of contexts: the device's selector, with a number behind it for all except a device's
@@ -127,9 +132,10 @@ pub(crate) fn trim(py: Python<'_>) -> usize {
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.
-/// ``keep`` sets the number that each context keeps from now on, later contexts included. With
-/// ``lines=True`` they also keep the Python lines of the requests, innermost first, until
-/// ``lines=False``.
+/// ``keep`` sets the number that each context keeps from now on, later contexts included; 0 drops
+/// all, with their lines. With ``lines=True`` they also keep the Python lines of the requests,
+/// innermost first, until ``lines=False``, which keeps those it has. The lines of a live block stay
+/// while it lives: :attr:`usm.Snapshot.blocks`.
 #[pyfunction]
 #[pyo3(signature = (keep=None, *, lines=None))]
 pub(crate) fn history(

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::device::blocks::Blocks;
+use crate::storage::origin::Noted;
 
 /// The blocks, each with its counts.
 static OPEN: Blocks = Blocks::new();
@@ -23,24 +24,25 @@ struct Counts {
     allocations: AtomicUsize,
 }
 
-/// The blocks that count a piece of memory; usually none.
+/// The blocks that count a piece of memory, and the note of its origin; usually none.
 #[derive(Debug, Default)]
 pub(crate) struct Tracked {
     counts: Vec<Arc<Counts>>,
     bytes: usize,
+    _note: Noted,
 }
 
 impl Tracked {
     /// Counts an allocation in the blocks that are open where this thread runs. The thread may or
     /// may not be attached to the interpreter.
-    pub(crate) fn allocation(bytes: usize) -> Self {
+    pub(crate) fn allocation(bytes: usize, note: Noted) -> Self {
         let counts = if OPEN.is_used() { open_counts() } else { Vec::new() };
         for count in &counts {
             let live = count.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
             count.peak.fetch_max(live, Ordering::Relaxed);
             count.allocations.fetch_add(1, Ordering::Relaxed);
         }
-        Self { counts, bytes }
+        Self { counts, bytes, _note: note }
     }
 }
 

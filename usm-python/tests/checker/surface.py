@@ -46,6 +46,7 @@ def devices() -> None:
             pass
     assert usm.Context(device) != context and hash(context) == hash(device.context)
     seen: usm.Snapshot = usm.snapshot()
+    assert_type(seen.blocks, list[dict[str, Any]])
     seen.dump(os.devnull)
     seen.trace(os.devnull)
     assert_type(seen._repr_svg_(), str)
@@ -122,6 +123,7 @@ def arrays() -> None:
     assert one.item() == 2.5 and int(one) == 2 and float(one) == 2.5 and bool(one)
     assert made.tolist()[1] == [2.5, 2.5, 2.5] and len(made.tobytes()) == 24
     assert (made.astype("f8", casting="safe").dtype.char, made.dtype.num, made.dtype.type(1)) == ("d", 11, 1)
+    assert_type((made.view("u1"), usm.asarray([1, 2], "f4")), tuple[usm.Array, usm.Array])
     assert memoryview(made).nbytes == 24
     assert_type(made.__array_interface__, dict[str, Any])
     assert_type(made.__dlpack_device__(), tuple[int, int])

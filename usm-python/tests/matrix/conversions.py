@@ -119,6 +119,7 @@ CONVERSIONS = {
     "slice": view(lambda it: it[4:-4]),
     "reversed": view(lambda it: it[::-1]),
     "every second": view(lambda it: it[::2]),
+    "of another type and back": view(lambda it: it.view("i1").view(it.dtype)),
     "reshaped": view(lambda it: it.reshape(-1, 1)),
     "transposed": view(lambda it: it.T),
     "memory": to_memory,

@@ -204,6 +204,11 @@ MEMBERS = {
         "__getitem__": [Write(lambda it, value: it[...].fill(value)), Read(lambda it: it[...].tobytes())],
         "__iter__": [Write(lambda it, value: [row.fill(value) for row in it]), Read(lambda it: b"".join(row.tobytes() for row in it))],
         "T": [Write(lambda it, value: it.T.fill(value)), Read(lambda it: it.T.T.tobytes())],
+        "view": [
+            Write(lambda it, value: it.view("?").view(it.dtype).fill(value)),
+            Read(lambda it: it.view("i1").tobytes()),
+            Flag(lambda it: it.view("i1").readonly),
+        ],
         "reshape": [Write(lambda it, value: it.reshape(-1).fill(value)), Read(lambda it: it.reshape(-1).tobytes())],
         "copy": [Read(lambda it: it.copy().tobytes()), Read(lambda it: it.copy(kind="device").tobytes())],
         "to_device": [
@@ -308,7 +313,7 @@ WITHOUT_MEMORY = {
     "usm": set("backends devices empty full history launch open_ipc plan reset_peak set_threads snapshot stats trim zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),
-    "Snapshot": {"dump", "trace", "_repr_svg_", "_repr_mimebundle_"},
+    "Snapshot": {"blocks", "dump", "trace", "_repr_svg_", "_repr_mimebundle_"},
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
     "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),

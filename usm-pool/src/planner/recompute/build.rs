@@ -73,6 +73,7 @@ struct Names<'g> {
     home: Vec<u32>,
     ids: BTreeMap<(usize, u32), u64>,
     taken: BTreeSet<u64>,
+    texts: BTreeSet<String>,
     next: u64,
     tensors: Vec<Tensor>,
 }
@@ -92,9 +93,13 @@ impl Names<'_> {
             return id;
         }
         let node = &self.graph.tensors()[tensor];
-        let id = if self.home[tensor] == version { node.id } else { self.fresh() };
+        let is_home = self.home[tensor] == version;
+        let id = if is_home { node.id } else { self.fresh() };
         self.ids.insert((tensor, version), id);
         let mut described = describe(node, id);
+        if let (Some(name), false) = (&node.name, is_home) {
+            described = described.name(unused_name(&mut self.texts, &format!("{name}.again")));
+        }
         if node.root == tensor {
             described = described.kind(node.kind);
         } else {
@@ -143,7 +148,8 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
     }
     let ids: BTreeSet<u64> = graph.tensors().iter().map(|node| node.id).collect();
     let next = ids.last().copied().unwrap_or(0);
-    let mut names = Names { graph, home, ids: BTreeMap::new(), taken: ids, next, tensors: Vec::new() };
+    let texts = graph.tensors().iter().filter_map(|node| node.name.clone()).collect();
+    let mut names = Names { graph, home, ids: BTreeMap::new(), taken: ids, texts, next, tensors: Vec::new() };
     let mut names_of_ops: BTreeSet<String> = graph.ops().iter().map(|op| op.name.clone()).collect();
     let mut builder = Graph::builder();
     for (tensor, node) in graph.tensors().iter().enumerate() {

@@ -43,7 +43,9 @@ class Conversions:
                 text = f"`{ast.unparse(node)}`, an object of type {type(value).__name__},"
             raise self.error(node, f"{text} is no number: kernels know numbers, arrays and their elements")
         if found.__class__ is Arr:
-            raise self.error(node, f"the array `{found.name}` is no number: index it")
+            raise self.error(
+                node, f"the array `{found.name}` is no number: index it; rows and slices do not compute, so loop over elements"
+            )
         raise self.error(node, "a tuple is no number")
 
     def integer(self, value, node):
