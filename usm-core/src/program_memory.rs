@@ -101,10 +101,10 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&[Usage::write(dst)], &[], copy) }?.wait()
     }
 
-    /// Copies `len` bytes that `fill` writes to `dst` from `offset` on, through pinned blocks and by
-    /// several threads, and waits. `None`, and `fill` was not called, where that is not worth it: on
-    /// a device that is no GPU, for few bytes, or by one thread. False if `fill` ended the copy: a
-    /// part of the bytes may be copied.
+    /// Copies `len` bytes that `fill` writes to `dst` from `offset` on, through pinned blocks and
+    /// by several threads, and waits. `None`, and `fill` was not called, where that is not worth
+    /// it: on a device that is no GPU, for few bytes, or by one thread. False if `fill` ended the
+    /// copy: a part of the bytes may be copied.
     ///
     /// # Safety
     /// Until the call returns, no other thread submits work over `dst` or accesses the bytes that
