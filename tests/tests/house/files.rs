@@ -91,6 +91,7 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-python/src/nrt/library.rs", 1, Package),
     ("usm-python/src/plan/pictures.rs", 3, Temporary),
     ("usm-python/src/plan/recompute.rs", 1, Named),
+    ("usm-python/src/storage/file.rs", 1, Named),
     ("usm-python/src/storage/snapshot.rs", 1, Named),
     ("usm-sycl/src/loader.rs", 2, Named),
 ];
