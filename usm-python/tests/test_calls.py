@@ -12,7 +12,8 @@ import pytest
 
 import usm
 
-# They read what is there, or make numbers, which no collector looks at; pyo3 guards the last three.
+# They read what is there, mark a signal, or make numbers, which no collector looks at; pyo3 guards
+# the last three.
 PLAIN = set(
     """
     PyByteArray_AsString PyByteArray_Size PyBytes_AsString PyBytes_Size PyCallable_Check PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_SetName
@@ -20,7 +21,7 @@ PLAIN = set(
     PyInterpreterState_Get PyInterpreterState_GetID PyList_GetItem PyList_Size PyLong_FromLong PyLong_FromLongLong PyLong_FromSsize_t
     PyLong_FromUnsignedLongLong PyModuleDef_Init PyObject_CheckBuffer PyObject_GC_UnTrack PySequence_Check PySlice_AdjustIndices PyTuple_GetItem
     PyTuple_Size PyType_GetFlags PyType_GetSlot PyType_IsSubtype PyUnicode_AsUTF8AndSize Py_EnterRecursiveCall Py_GetVersion Py_InitializeEx
-    Py_IsInitialized Py_LeaveRecursiveCall Py_NewRef _Py_IncRef PyEval_SaveThread PyEval_RestoreThread PyGILState_Ensure
+    Py_IsInitialized Py_LeaveRecursiveCall Py_NewRef _Py_IncRef PyErr_SetInterrupt PyEval_SaveThread PyEval_RestoreThread PyGILState_Ensure
     """.split()
 )
 # Objects, not functions.

@@ -123,3 +123,31 @@ def test_whole_structures_are_refused_with_a_remedy():
         squared[1](bodies(1), bodies(1))
     with pytest.raises(usm.KernelError, match=r"pass the parts, such as NumPy's `x\.real`"):
         squared[1](np.zeros(1, "c8"), np.zeros(1, "c8"))
+
+
+@usm.kernel
+def doubled(x):
+    x[usm.get_global_id(0)] *= 2
+
+
+def test_elements_at_no_multiple_of_their_size_are_refused(device):
+    """A GPU fails at the first of them, and is lost."""
+    packed = np.zeros(64, [("a", "<i2"), ("x", "<f4"), ("b", "<i2")])
+    packed["x"] = np.arange(64)
+    array = usm.asarray(packed, queue=usm.Queue(device), copy=True)
+    for given in (array["x"], usm.zeros(65, "u1", queue=usm.Queue(device))[1:].view("<f4")):
+        with pytest.raises(usm.KernelError, match="its elements of 4 bytes begin at address 0x[0-9a-f]+, no multiple of that; pass a copy"):
+            doubled[given.shape](given)
+        doubled[given.shape](given.copy())
+    if device.backend != "host":
+        # NumPy's memory is copied to the device anyway.
+        with usm.device_context(device):
+            doubled[64](packed["x"])
+        assert (packed["x"] == 2 * np.arange(64)).all()
+
+
+def test_many_fields_are_checked_as_few():
+    many = usm.asarray(bodies(1 << 20), queue="host", copy=True)
+    moved.check[4](*[one[: 1 << 19] for one in fields(many)])
+    with pytest.raises(usm.KernelError, match="share"):
+        moved.check[4](many["x"], many["x"], many["weight"], many["half"])

@@ -92,3 +92,25 @@ def test_a_handler_may_launch_the_kernel_it_is_told_of_and_may_raise(tmp_path):
     """
     lines, err = run(program(tmp_path, text))
     assert lines == ["usm.kernel [2.0, 2.0, 2.0]", "[4.0, 4.0, 4.0]"] and "in a handler" in err
+
+
+def test_an_interrupt_in_a_handler_reaches_the_program(tmp_path):
+    text = """
+    import logging
+    class Handler(logging.Handler):
+        def emit(self, record):
+            raise KeyboardInterrupt
+    logger = logging.getLogger("usm.kernel")
+    logger.setLevel("DEBUG")
+    logger.addHandler(Handler())
+    try:
+        twice[3](usm.full(3, 2.0, device="host"))
+        for _ in range(1000):
+            pass
+    except KeyboardInterrupt:
+        print("interrupted")
+    else:
+        print("missed")
+    """
+    lines, err = run(program(tmp_path, text))
+    assert (lines, err) == (["interrupted"], "")

@@ -568,3 +568,11 @@ def test_a_curve_of_recompute_refuses_bad_input():
             del ops[0]["cost"]
         with pytest.raises(usm.RequestError, match=words):
             usm.plan({**RECOMPUTED, "ops": ops}).recompute_curve()
+
+
+def test_a_memory_that_alignment_makes_too_small_is_refused_at_once():
+    tensors = [{"id": 0, "size": 1}, {"id": 1, "size": 1}]
+    ops = [{"name": "p", "outputs": [0]}, {"name": "q", "inputs": [0], "outputs": [1]}]
+    graph = {"tensors": tensors, "ops": ops, "outputs": [1], "memories": [{"name": "m", "capacity": 1 << 30}]}
+    with pytest.raises(usm.RequestError, match="no plan within their 1073741824 bytes was found; every plan needs 2"):
+        usm.plan(graph, alignment=1 << 30)

@@ -46,6 +46,15 @@ pub(super) struct Part {
     pub(super) len: usize,
 }
 
+/// Makes the threads end, also in a panic.
+pub(super) struct FailOnDrop<'p>(pub(super) &'p Parts<'p>);
+
+impl Drop for FailOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.fail();
+    }
+}
+
 impl<'p> Parts<'p> {
     pub(super) fn new<B: Backend>(
         blocks: &[Allocation<B>],
@@ -180,9 +189,12 @@ impl<'p> Parts<'p> {
             Process::Fill(fill) => {
                 // SAFETY: a block that is this thread's now, of at least this many bytes.
                 let room = unsafe { slice::from_raw_parts_mut(block.cast(), part.len) };
+                // Also after a panic the other threads do not wait for this part.
+                let fail = FailOnDrop(self);
                 if !fill(part.start, room) {
-                    return self.fail();
+                    return;
                 }
+                core::mem::forget(fail);
             }
             Process::Target(to) => {
                 // SAFETY: a part of the live target, and a block that is this thread's now and that

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use super::parts::{Part, Parts};
+use super::parts::{FailOnDrop, Part, Parts};
 use crate::allocation::Allocation;
 use crate::backend::{Backend, EventStatus, QueueOps as _};
 use crate::error::{Error, Result};
@@ -31,14 +31,6 @@ pub(super) struct Transfer<'t, B: Backend> {
     /// The event of the last copy.
     pub(super) last: Option<Event<B>>,
     pub(super) error: Option<Error>,
-}
-
-struct FailOnDrop<'p>(&'p Parts<'p>);
-
-impl Drop for FailOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.fail();
-    }
 }
 
 impl<'t, B: Backend> Transfer<'t, B> {

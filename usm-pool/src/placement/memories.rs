@@ -34,6 +34,9 @@ const ROUNDS: usize = 24;
 /// Buffers that memories lose before they lose bytes.
 const LOST: u32 = 32;
 
+/// Choices whose rooms are planned at most.
+const PLANNED: u32 = 1024;
+
 /// A memory, or one chunk of it.
 struct Room {
     memory: usize,
@@ -82,7 +85,8 @@ pub(crate) fn plan_in_memories(
     let cost_bound = bound::of(&model);
     let mut lost = 0;
     loop {
-        let choice = model.choose(&options).filter(|_| needed <= room);
+        let goes_on = needed <= room && lost < PLANNED && !(lost > 0 && options.must_stop());
+        let choice = model.choose(&options).filter(|_| goes_on);
         let choice = choice.ok_or(Error::MemoriesFull { needed, room })?;
         match model.place(problem, &choice, &options)? {
             Placement::Fits(plan) => {
@@ -92,7 +96,9 @@ pub(crate) fn plan_in_memories(
                 model.items[buffer].allowed.retain(|&other| other != room);
             }
             Placement::Exceeds { room, excess, .. } => {
-                model.limits[room] = model.limits[room].saturating_sub(excess);
+                // At least so many that this choice is not made again.
+                let below = model.load(&choice, room).saturating_sub(1);
+                model.limits[room] = model.limits[room].saturating_sub(excess).min(below);
             }
         }
         lost += 1;
@@ -166,6 +172,14 @@ impl Model {
         }
         let limits = rooms.iter().map(|room| room.bytes).collect();
         Ok(Self { rooms, limits, items, instants })
+    }
+
+    /// The most bytes of a room that live at one instant.
+    fn load(&self, choice: &Choice, room: usize) -> u64 {
+        let mut load = Load::new(self.instants.len());
+        let here = self.items.iter().zip(&choice.rooms).filter(|(_, other)| **other == room);
+        here.for_each(|(item, _)| load.add(item.life, item.size));
+        load.largest()
     }
 
     fn has_other(&self, buffer: usize) -> bool {

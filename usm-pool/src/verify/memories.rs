@@ -45,8 +45,13 @@ pub fn memories(graph: &Graph, problem: &Problem, plan: &Plan) -> Result<(), Vio
         traffic[member.buffer] += u128::from(node.size) * times as u128;
     }
     let cost = |buffer: usize, space: &Space| traffic[buffer].saturating_mul(u128::from(space.cost));
-    let own = plan.placement.iter().map(|&memory| own(memory).unwrap_or(0)).enumerate();
-    let sum = own.map(|(buffer, number)| cost(buffer, &spaces[number])).fold(0, u128::saturating_add);
+    equal("placed buffers", plan.placement.len() as u64, traffic.len() as u64)?;
+    let mut sum = 0_u128;
+    for (buffer, &memory) in plan.placement.iter().enumerate() {
+        let missing = || Violation::Missing { id: problem.buffers()[buffer].id };
+        let space = own(memory).and_then(|number| spaces.get(number)).ok_or_else(missing)?;
+        sum = sum.saturating_add(cost(buffer, space));
+    }
     equal("cost", placed.cost, u64::try_from(sum).unwrap_or(u64::MAX))?;
     let bound = cost_bound(graph, problem, &placed.times, &traffic);
     equal("cost_bound", placed.cost_bound, u64::try_from(bound).unwrap_or(u64::MAX))?;

@@ -48,6 +48,7 @@ _MOST_HEADER = 100_000_000
 # NumPy's own limit, and room for a structure of many members.
 _MOST_NPY_HEADER = 1 << 20
 _BLOCK = 8 << 20
+_PIECE = 256 << 20
 _MAGIC = b"\x93NUMPY"
 
 
@@ -166,15 +167,28 @@ class _Device:
         array = empty(shape, dtype, kind="device", queue=self.queue)
         if not nbytes:
             return array
-        if self.threads > 1 and file.number is not None:
-            is_whole = _read_file(array, file.number, offset)
-            if is_whole:
-                return array
-            if is_whole is not None:
-                raise file.cut(os.fstat(file.number).st_size)
         target = _bytes_of(array)
+        done = self._by_ring(file, target, offset) if self.threads > 1 and file.number is not None else 0
+        self._by_blocks(file, target[done:], offset + done)
+        return array
+
+    def _by_ring(self, file: _File, target: Array, offset: int) -> int:
+        """Reads into the pinned blocks of all copies. Returns the number of bytes; where there are
+        no such blocks, those before."""
+        for low in range(0, target.nbytes, _PIECE):
+            # A signal and a fork wait no longer than for a piece.
+            is_whole = _read_file(target[low : low + _PIECE], file.number, offset + low)
+            if is_whole is None:
+                return low
+            if not is_whole:
+                raise file.cut(os.fstat(file.number).st_size)
+        return target.nbytes
+
+    def _by_blocks(self, file: _File, target: Array, offset: int) -> None:
+        """Reads by threads of its own, into pinned blocks of its own."""
+        nbytes = target.nbytes
         ends = [(low, min(low + _BLOCK, nbytes)) for low in range(0, nbytes, _BLOCK)]
-        workers = max(1, min(self.threads, len(ends)))
+        workers = min(self.threads, len(ends))
 
         def work(which: int) -> None:
             # Two blocks a worker: one is filled while the other is copied.
@@ -193,11 +207,10 @@ class _Device:
 
         if workers == 1:
             work(0)
-        else:
+        elif workers:
             with ThreadPoolExecutor(workers) as pool:
                 for done in [pool.submit(work, which) for which in range(workers)]:
                     done.result()
-        return array
 
 
 def _bytes_of(array: Array) -> Array:

@@ -122,6 +122,18 @@ impl Memory {
         Ok(Self { element, side, of_process, origin: None, joined: false })
     }
 
+    /// What is wrong with the address of the elements, which every target wants at a multiple of
+    /// their size. Strides are multiples of it.
+    pub(crate) fn misalignment(&self) -> Option<String> {
+        let Side { storage, view, .. } = &self.side;
+        let (address, size) = (storage.address().wrapping_add(view.offset), self.element.bytes() as usize);
+        (view.nbytes() != 0 && !address.is_multiple_of(size)).then(|| {
+            format!(
+                "its elements of {size} bytes begin at address {address:#x}, no multiple of that; pass a copy"
+            )
+        })
+    }
+
     pub(crate) fn is_readonly(&self) -> bool {
         self.origin.as_ref().unwrap_or(&self.side).storage.is_readonly()
     }

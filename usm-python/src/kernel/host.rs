@@ -21,7 +21,7 @@ use usm_kernel_jit::Pause;
 use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
-use crate::storage::{Launched, Storage, Turns};
+use crate::storage::{Launched, Storage, Turns, transfer};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -52,7 +52,7 @@ pub(crate) fn set_threads(#[pyo3(from_py_with = argument::threads)] threads: usi
 /// Runs a launch, by code that checks these indices, and returns when it is complete.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<()> {
     check_limits(prepared)?;
-    let (code, stream) = (&prepared.code, &prepared.stream);
+    let code = &prepared.code;
     if let Some((compiled, open)) = code.compiled(py, open)? {
         return run_compiled(py, prepared, &compiled, open);
     }
@@ -74,8 +74,8 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
     for ((source, writes), after) in arrays(prepared).zip(ran) {
         if let (Source::Array(_), true) = (source, writes) {
             let memory = code.memory(source, &prepared.arguments)?;
-            let (start, _) = memory.span();
-            py.detach(|| memory.side.storage.write(&stream.queue, start, after)).or_raise()?;
+            // The elements alone: another argument may have the bytes between them.
+            transfer::store_elements(py, &memory.side, memory.span().0, after)?;
         }
     }
     Ok(())

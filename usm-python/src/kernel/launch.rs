@@ -145,6 +145,13 @@ impl PyLaunch {
         if self.mode == Mode::Run {
             move_to_device(py, &mut arguments, &stream, &|message| function.error(message), &name)?;
         }
+        for (place, argument) in arguments.iter().enumerate() {
+            if let Argument::Array(memory) = argument
+                && let Some(reason) = memory.misalignment()
+            {
+                return Err(function.error(&format!("{}: {reason}", name(place))));
+            }
+        }
         // Most copies are dense, so the key may have changed.
         let code = match has_copies(&arguments) {
             true => function.code_of(py, &self::key(&self.sizes, &arguments))?,
@@ -259,7 +266,8 @@ impl Prepared {
     /// Two arguments that share elements which the kernel writes, as a message. A checked launch
     /// interprets copies, so it would see no race between them.
     fn unchecked(&self) -> Option<String> {
-        self.overlap_where(Memory::shares_bytes).map(|shared| {
+        let shares = |one: &Memory, other: &Memory| !one.alternates_with(other) && one.shares_bytes(other);
+        self.overlap_where(shares).map(|shared| {
             format!("{shared}: a checked launch sees no race through both; pass copies, or one of them")
         })
     }

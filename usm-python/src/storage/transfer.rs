@@ -389,6 +389,17 @@ fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
     copy_sides(dst, &dense(dst, of_bytes(dst, bytes)?, &dst.view))
 }
 
+/// Writes the elements of `dst` from the bytes of its storage from `start` on, and leaves those
+/// between them.
+pub(crate) fn store_elements(py: Python<'_>, dst: &Side, start: usize, bytes: Vec<u8>) -> PyResult<()> {
+    let view = View { offset: dst.view.offset - start, ..dst.view.clone() };
+    let store = || {
+        let src = Side { storage: of_bytes(dst, bytes)?, stream: Arc::clone(&dst.stream), view };
+        copy_sides(dst, &src)
+    };
+    py.detach(store).or_raise()
+}
+
 /// Bytes as memory of the side's context, until the last copy that reads them is complete.
 fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
     let range = (bytes.as_mut_ptr(), bytes.len());
@@ -458,13 +469,14 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: One) -> PyResult<()> {
     .or_raise()
 }
 
-/// The bytes of one number.
-pub(crate) struct One([u8; MAX_BYTES], usize);
+/// The bytes of one number, at a place that stays: after a wait that ended too early the device may
+/// still access them, and they are never freed.
+pub(crate) struct One(Box<[u8; MAX_BYTES]>, usize);
 
 impl One {
     /// The first `size` bytes, at most all.
     pub(crate) fn new(bytes: [u8; MAX_BYTES], size: usize) -> Self {
-        Self(bytes, size.min(MAX_BYTES))
+        Self(Box::new(bytes), size.min(MAX_BYTES))
     }
 }
 

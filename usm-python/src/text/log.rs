@@ -1,5 +1,7 @@
 //! Messages for Python's `logging`, under the logger `usm`.
 
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -7,8 +9,14 @@ use pyo3::types::PyDict;
 /// not imported `logging` gets none, and pays for none. Handlers are the program's code and may
 /// call this package: hold no lock. What a handler raises is shown as Python shows what it ignores.
 pub(crate) fn debug(py: Python<'_>, logger: &str, text: impl FnOnce() -> String) {
-    if let Err(error) = write(py, logger, text) {
-        error.write_unraisable(py, None);
+    match write(py, logger, text) {
+        Ok(()) => {}
+        // A signal that came meanwhile is the program's: the next check finds it again.
+        Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => {
+            // SAFETY: only marks the signal as arrived.
+            unsafe { ffi::PyErr_SetInterrupt() }
+        }
+        Err(error) => error.write_unraisable(py, None),
     }
 }
 

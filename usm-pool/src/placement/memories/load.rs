@@ -33,6 +33,11 @@ impl Load {
         }
     }
 
+    /// The most bytes at one instant.
+    pub(super) fn largest(&self) -> u64 {
+        self.most.get(1).copied().unwrap_or(0)
+    }
+
     fn add_below(&mut self, node: usize, low: usize, high: usize, life: (usize, usize), bytes: u64) {
         if life.0 <= low && high <= life.1 {
             self.whole[node] = self.whole[node].wrapping_add(bytes);
