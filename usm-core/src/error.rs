@@ -401,11 +401,17 @@ impl fmt::Display for ErrorKind {
             }
             Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
-            Self::PoolExhausted { kind, requested, limit, live, reserved, pending, largest } => write!(
-                f,
-                "requested {requested} bytes of a pool of {kind} memory with limit {limit}: {live} live, \
-                 {reserved} reserved, {pending} pending, {largest} in the largest free block"
-            ),
+            Self::PoolExhausted { kind, requested, limit, live, reserved, pending, largest } => {
+                write!(f, "requested {requested} bytes of a pool of {kind} memory ")?;
+                match limit {
+                    u64::MAX => f.write_str("without a limit")?,
+                    _ => write!(f, "with limit {limit}")?,
+                }
+                write!(
+                    f,
+                    ": {live} live, {reserved} reserved, {pending} pending, {largest} in the largest free block"
+                )
+            }
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
             Self::EarlierOwnerFailed => f.write_str(
                 "work of an earlier owner of this memory failed and may still touch it; nothing was submitted",
