@@ -32,6 +32,8 @@ const FRAMES: &[(&str, &str, Below)] = &[
     // The waits run on a thread of their own, which a panic ends.
     ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
+    // Atomics and a number of the thread.
+    ("usm-core/src/per_thread/owner.rs", "child", Below::OurOwn),
     ("usm-interface/src/arrow/abi/export.rs", "release_schema release_list release_values", Below::Program),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
     // Arithmetic that does not panic.

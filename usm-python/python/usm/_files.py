@@ -6,6 +6,7 @@ blocks of pinned memory, each with the event of its last copy, filled by several
 """
 
 import ast
+import errno
 import io
 import json
 import math
@@ -20,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any as _Any
 
 from ._usm import Array, DType, Queue, _array_of_bytes, _read_file, as_usm_memory, asarray, empty
-from .errors import InterfaceError, RequestError
+from .errors import AllocationError, InterfaceError, RequestError
 
 # Types of safetensors, and ours.
 _TYPES = {
@@ -101,7 +102,12 @@ class _File:
         if self._map is None:
             if os.fstat(self.number).st_size < self.size:
                 raise self.wrong(f"it has {os.fstat(self.number).st_size} bytes, but had {self.size} when it was opened")
-            self._map = mmap.mmap(self.number, self.size, access=mmap.ACCESS_READ)
+            try:
+                self._map = mmap.mmap(self.number, self.size, access=mmap.ACCESS_READ)
+            except OSError as error:
+                if error.errno != errno.ENOMEM:
+                    raise
+                raise AllocationError(f"{self.path}: no memory to map its {self.size} bytes") from None
         return self._map
 
 

@@ -53,6 +53,15 @@ macro_rules! floats {
                     let is_beyond = (near > 0.0 && rest < 0.0) || (near < 0.0 && rest > 0.0);
                     if is_beyond { <$of>::from_bits(near.to_bits() - 1) } else { near }
                 }
+                Operation::AddToZero => {
+                    // The same; the sum's error is exact.
+                    let near = a + b;
+                    let of_b = near - a;
+                    let rest = (a - (near - of_b)) + (b - of_b);
+                    let is_beyond = (near > 0.0 && rest < 0.0) || (near < 0.0 && rest > 0.0);
+                    let overflows = near.is_infinite() && a.is_finite() && b.is_finite();
+                    if is_beyond || overflows { <$of>::from_bits(near.to_bits() - 1) } else { near }
+                }
                 Operation::Power => a.exp2(),
                 Operation::Logarithm => a.log2(),
                 Operation::Divide => a / b,
@@ -148,7 +157,8 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
         | Operation::Power
         | Operation::Logarithm
         | Operation::MultiplyAddDown
-        | Operation::MultiplyAddToZero => return None,
+        | Operation::MultiplyAddToZero
+        | Operation::AddToZero => return None,
     })
 }
 

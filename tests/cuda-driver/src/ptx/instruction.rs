@@ -156,6 +156,7 @@ impl Lowering<'_> {
             ("not", None) => Not,
             ("neg", None) => Negate,
             ("abs", None) => Absolute,
+            ("add", None) if modifiers.has("rz") => AddToZero,
             ("add", None) => Add,
             ("sub", None) => Subtract,
             ("mul", None | Some("lo")) => Multiply,

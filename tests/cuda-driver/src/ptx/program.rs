@@ -170,6 +170,8 @@ pub(super) enum Operation {
     MultiplyAddDown,
     /// Rounds towards zero.
     MultiplyAddToZero,
+    /// Rounds towards zero.
+    AddToZero,
     Divide,
     Remainder,
     Minimum,
