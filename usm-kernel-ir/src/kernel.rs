@@ -356,11 +356,11 @@ impl Kernel {
 
     /// Whether an array, a parameter, a variable or a value has this type.
     pub(crate) fn uses(&self, ty: Scalar) -> bool {
-        let mut found = self.arrays.iter().any(|array| array.element == ty)
+        let mut occurs = self.arrays.iter().any(|array| array.element == ty)
             || self.values.iter().any(|value| value.ty == ty)
             || self.variables.iter().any(|variable| variable.ty == ty);
-        self.for_each(&mut |_| (), &mut |expr| found |= expr.ty == ty);
-        found
+        self.for_each(&mut |_| (), &mut |expr| occurs |= expr.ty == ty);
+        occurs
     }
 
     /// The bytes of a work-item's private arrays.

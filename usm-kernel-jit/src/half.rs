@@ -26,16 +26,16 @@ impl Writer<'_> {
         let step = self.builder.ins().f32const(f32::from_bits(0x3380_0000));
         let small = self.builder.ins().fmul(small, step);
         let small = self.bits_of(small);
-        let found = self.chosen_below(bits, 0x7c00, normal, special);
-        let found = self.chosen_below(bits, 0x400, small, found);
-        let found = self.builder.ins().bor(sign, found);
-        self.float_of(found)
+        let result = self.chosen_below(bits, 0x7c00, normal, special);
+        let result = self.chosen_below(bits, 0x400, small, result);
+        let result = self.builder.ins().bor(sign, result);
+        self.float_of(result)
     }
 
     /// The nearest number; of two, the even one.
     pub(crate) fn narrowed_half(&mut self, to: Scalar, value: Value) -> Value {
         let word = self.bits_of(value);
-        let found = if to == Scalar::Bf16 {
+        let result = if to == Scalar::Bf16 {
             let near = self.rounded(word, 16, 0);
             let high = self.builder.ins().ushr_imm_u(word, 16);
             let quiet = self.builder.ins().bor_imm_u(high, 0x40);
@@ -52,12 +52,12 @@ impl Writer<'_> {
             let small = self.bits_of(small);
             let small = self.builder.ins().iadd_imm_s(small, -0x3f00_0000);
             let [infinity, nan] = [0x7c00, 0x7e00].map(|bits| self.builder.ins().iconst(types::I32, bits));
-            let found = self.chosen_below(bits, 0x7f80_0001, infinity, nan);
-            let found = self.chosen_below(bits, 0x4780_0000, normal, found);
-            let found = self.chosen_below(bits, 0x3880_0000, small, found);
-            self.builder.ins().bor(sign, found)
+            let result = self.chosen_below(bits, 0x7f80_0001, infinity, nan);
+            let result = self.chosen_below(bits, 0x4780_0000, normal, result);
+            let result = self.chosen_below(bits, 0x3880_0000, small, result);
+            self.builder.ins().bor(sign, result)
         };
-        self.builder.ins().ireduce(types::I16, found)
+        self.builder.ins().ireduce(types::I16, result)
     }
 
     /// Adds a number, and shifts bits out to the nearest, of two to the even one.

@@ -350,6 +350,7 @@ fn a_false_assertion_is_a_fault_with_its_text() {
     };
     let all = numbers();
     assert_eq!(interpret(&source("assert!(a[i] + k < 1000, \"small\");"), &all).expect("true"), all);
+    // The text is a kernel's: its assertion is what this test interprets.
     assert_eq!(interpret(&source("assert!(true);"), &all).expect("true"), all);
     let fault = interpret(&source("assert!(i < 7, \"few \\\"items\\\"\")"), &all).expect_err("false");
     let item = "is false, by work-item [7]";

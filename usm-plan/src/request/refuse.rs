@@ -19,11 +19,40 @@ fn refuse(field: Field, reason: impl Into<String>) -> Result<(), Refusal> {
     Err(Refusal::new(field, reason))
 }
 
-/// Refuses the first field that is given, with one reason for all.
-fn refuse_first(fields: &[(Field, bool)], reason: &str) -> Result<(), Refusal> {
-    match fields.iter().find(|(_, given)| *given) {
-        Some((field, _)) => refuse(*field, reason),
+/// Refuses the first of these fields that the request sets, with one reason for all.
+fn refuse_first(request: &Request, fields: &[Field], reason: &str) -> Result<(), Refusal> {
+    match fields.iter().find(|field| is_set(request, **field)) {
+        Some(field) => refuse(*field, reason),
         None => Ok(()),
+    }
+}
+
+/// Whether a request sets a field that some plans refuse.
+fn is_set(request: &Request, field: Field) -> bool {
+    match field {
+        Field::Capacity => request.capacity.is_some(),
+        Field::DeviceMemory => request.device_memory.is_some(),
+        Field::MaxAlloc => request.max_alloc.is_some(),
+        Field::OrderingEdges => request.ordering_edges.is_some(),
+        Field::KeepCriticalPath => request.keep_critical_path,
+        Field::Reorder => request.reorder,
+        Field::Curve => request.curve,
+        Field::Compare => request.compare,
+        Field::Proof => request.proof,
+        Field::CurveRecompute => request.recompute.is_some(),
+        // Every plan may have these.
+        Field::Input
+        | Field::Queue
+        | Field::Strategy
+        | Field::TimeLimit
+        | Field::Threads
+        | Field::Alignment
+        | Field::Dims
+        | Field::Values
+        | Field::KeepOrder
+        | Field::Views
+        | Field::Budget
+        | Field::BytesPerCost => false,
     }
 }
 
@@ -38,27 +67,23 @@ pub(super) fn contradictions(request: &Request) -> Result<(), Refusal> {
     }
     if let Some(recompute) = &request.recompute {
         recompute.check_rate()?;
-        let given = [
-            (Field::Capacity, request.capacity.is_some()),
-            (Field::DeviceMemory, request.device_memory.is_some()),
-            (Field::MaxAlloc, request.max_alloc.is_some()),
-            (Field::Proof, request.proof),
-            (Field::Curve, request.curve),
-            (Field::Compare, request.compare),
+        let fields = [
+            Field::Capacity,
+            Field::DeviceMemory,
+            Field::MaxAlloc,
+            Field::Proof,
+            Field::Curve,
+            Field::Compare,
         ];
-        refuse_first(&given, ONE_PLAN)?;
+        refuse_first(request, &fields, ONE_PLAN)?;
     }
-    let changing = [
-        (Field::DeviceMemory, request.device_memory.is_some()),
-        (Field::MaxAlloc, request.max_alloc.is_some()),
-        (Field::OrderingEdges, request.ordering_edges.is_some()),
-    ];
     if request.proof {
-        refuse_first(&changing, ONE_MEMORY)?;
+        let fields = [Field::DeviceMemory, Field::MaxAlloc, Field::OrderingEdges];
+        refuse_first(request, &fields, ONE_MEMORY)?;
     }
     if request.ordering_edges.is_none() {
-        let needing = [(Field::KeepCriticalPath, request.keep_critical_path), (Field::Curve, request.curve)];
-        refuse_first(&needing, "it needs ordering edges; give their number")?;
+        let fields = [Field::KeepCriticalPath, Field::Curve];
+        refuse_first(request, &fields, "it needs ordering edges; give their number")?;
     }
     let out_of_order = request.queue == Queue::OutOfOrder;
     if request.ordering_edges.is_some() && !out_of_order {
@@ -99,17 +124,17 @@ pub(super) fn misfits(request: &Request, form: Form) -> Result<(), Refusal> {
 
 /// Refuses fields that have no meaning for a plan of every value.
 pub(super) fn every_value(request: &Request) -> Result<(), Refusal> {
-    let given = [
-        (Field::Capacity, request.capacity.is_some()),
-        (Field::DeviceMemory, request.device_memory.is_some()),
-        (Field::MaxAlloc, request.max_alloc.is_some()),
-        (Field::OrderingEdges, request.ordering_edges.is_some()),
-        (Field::Reorder, request.reorder),
-        (Field::Proof, request.proof),
-        (Field::Compare, request.compare),
-        (Field::CurveRecompute, request.recompute.is_some()),
+    let fields = [
+        Field::Capacity,
+        Field::DeviceMemory,
+        Field::MaxAlloc,
+        Field::OrderingEdges,
+        Field::Reorder,
+        Field::Proof,
+        Field::Compare,
+        Field::CurveRecompute,
     ];
-    refuse_first(&given, ONE_VALUE)
+    refuse_first(request, &fields, ONE_VALUE)
 }
 
 /// Refuses fields that have no meaning for the content of an input.
@@ -123,16 +148,16 @@ pub(super) fn content(request: &Request, input: &Input) -> Result<(), Refusal> {
 
 /// Refuses fields that have no meaning for a graph with memories of its own.
 fn memories(request: &Request) -> Result<(), Refusal> {
-    let given = [
-        (Field::Capacity, request.capacity.is_some()),
-        (Field::DeviceMemory, request.device_memory.is_some()),
-        (Field::MaxAlloc, request.max_alloc.is_some()),
-        (Field::Proof, request.proof),
-        (Field::Curve, request.curve),
-        (Field::Compare, request.compare),
-        (Field::CurveRecompute, request.recompute.is_some()),
+    let fields = [
+        Field::Capacity,
+        Field::DeviceMemory,
+        Field::MaxAlloc,
+        Field::Proof,
+        Field::Curve,
+        Field::Compare,
+        Field::CurveRecompute,
     ];
-    refuse_first(&given, OWN_MEMORIES)
+    refuse_first(request, &fields, OWN_MEMORIES)
 }
 
 /// Refuses fields that have no meaning for a table of buffers.

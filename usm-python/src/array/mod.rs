@@ -88,6 +88,8 @@ impl Array {
     }
 }
 
+bundle!(Array, "text/html", |array, py| Ok(array._repr_html_(py)));
+
 #[pymethods]
 impl Array {
     /// Extents in elements: a tuple with one integer for each dimension.
@@ -387,18 +389,6 @@ impl Array {
     /// The display in notebooks: shape, type, kind, device and values.
     fn _repr_html_(&self, py: Python<'_>) -> String {
         text::page(py, &self.0)
-    }
-
-    /// The forms for notebooks.
-    #[pyo3(signature = (include=None, exclude=None))]
-    fn _repr_mimebundle_<'py>(
-        slf: &Bound<'py, Self>,
-        include: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        // Notebooks choose among the forms themselves.
-        let _ = (include, exclude);
-        bundle(slf.as_any(), "text/html", slf.get()._repr_html_(slf.py()))
     }
 
     /// For SYCL memory only. Waits for work in flight.

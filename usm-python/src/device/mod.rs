@@ -24,6 +24,8 @@ use crate::text::html::{self, bundle};
 #[derive(Clone, Debug)]
 pub(crate) struct PyDevice(pub(crate) Arc<Entry>);
 
+bundle!(PyDevice, "text/html", |device, py| Ok(device._repr_html_(py)));
+
 #[pymethods]
 impl PyDevice {
     #[new]
@@ -149,18 +151,6 @@ impl PyDevice {
             rows.insert(5, ("free memory", units::shown(free)));
         }
         html::properties(&rows)
-    }
-
-    /// The forms for notebooks.
-    #[pyo3(signature = (include=None, exclude=None))]
-    fn _repr_mimebundle_<'py>(
-        slf: &Bound<'py, Self>,
-        include: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        // Notebooks choose among the forms themselves.
-        let _ = (include, exclude);
-        bundle(slf.as_any(), "text/html", slf.get()._repr_html_(slf.py()))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

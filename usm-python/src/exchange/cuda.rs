@@ -293,21 +293,20 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Stream>
     if version != 0 {
         return Err(Class::Interface.error(format!("__cuda_stream__: version {version}, accepted: 0")));
     }
-    let backend = match self::stream(py, BackendKind::Cuda, 0) {
-        Err(_) if runtime::has_hip() => BackendKind::Hip,
+    let (backend, first) = match self::stream(py, BackendKind::Cuda, 0) {
+        Ok(first) => (BackendKind::Cuda, first),
+        Err(_) if runtime::has_hip() => (BackendKind::Hip, self::stream(py, BackendKind::Hip, 0)?),
         Err(error) => return Err(error),
-        Ok(_) => BackendKind::Cuda,
     };
-    let first = self::stream(py, backend, 0)?;
     let handle = if handle == 0 { default_stream_number(backend) } else { handle };
     // SAFETY: the object promises that this is its live stream; the driver cannot check it.
     let id = unsafe { device_of(first.context(), handle) }.unwrap_or(0);
     let scope = self::stream(py, backend, id)?.scope();
     // SAFETY: the object, which is kept, owns the stream.
     let queue = unsafe { adopt_stream(&scope.context, handle) }?;
-    let made = Stream::new(queue, &scope);
-    let _ = made.foreign.set(value.clone().unbind());
-    Ok(Some(made))
+    let stream = Stream::new(queue, &scope);
+    let _ = stream.foreign.set(value.clone().unbind());
+    Ok(Some(stream))
 }
 
 /// A foreign stream as a queue of this context.

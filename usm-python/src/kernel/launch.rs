@@ -217,9 +217,9 @@ impl PyLaunch {
     ) -> PyResult<Option<Event<Dyn>>> {
         let (py, function) = (given.py(), self.function.get());
         if function.strict {
-            let said = prepared.proof("so `strict=True` refuses the launch");
-            if said != "proven" && said != "inspected" {
-                return Err(Class::Kernel.error(said));
+            let answer = prepared.proof("so `strict=True` refuses the launch");
+            if answer != "proven" && answer != "inspected" {
+                return Err(Class::Kernel.error(answer));
             }
         }
         let open = prepared.open();

@@ -12,24 +12,14 @@ use crate::storage::snapshot::named;
 use crate::text::argument;
 use crate::text::html::bundle;
 
+bundle!(PyPlan, "image/svg+xml", |plan, py| plan._repr_svg_(py));
+
 #[pymethods]
 impl PyPlan {
     /// The picture in notebooks: time across, address up, one block for each tensor.
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
         let outcome = self.feasible_outcome()?;
         Ok(py.detach(|| svg::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
-    }
-
-    /// The forms for notebooks.
-    #[pyo3(signature = (include=None, exclude=None))]
-    fn _repr_mimebundle_<'py>(
-        slf: &Bound<'py, Self>,
-        include: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        // Notebooks choose among the forms themselves.
-        let _ = (include, exclude);
-        bundle(slf.as_any(), "image/svg+xml", slf.get()._repr_svg_(slf.py())?)
     }
 
     /// Writes the plan as one page for a browser, without network access: zoom with the wheel, a

@@ -73,6 +73,8 @@ impl PyPlan {
     }
 }
 
+bundle!(PyRecomputeCurve, "image/svg+xml", |curve, _| Ok(curve._repr_svg_()));
+
 #[pymethods]
 impl PyRecomputeCurve {
     /// The points, each with a lower peak and more time than the one before: a dict with ``peak``
@@ -121,18 +123,6 @@ impl PyRecomputeCurve {
     /// The picture in notebooks: added time across, peak up.
     fn _repr_svg_(&self) -> String {
         svg::recompute_curve(&self.curve, &self.title)
-    }
-
-    /// The forms for notebooks.
-    #[pyo3(signature = (include=None, exclude=None))]
-    fn _repr_mimebundle_<'py>(
-        slf: &Bound<'py, Self>,
-        include: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        // Notebooks choose among the forms themselves.
-        let _ = (include, exclude);
-        bundle(slf.as_any(), "image/svg+xml", slf.get()._repr_svg_())
     }
 
     fn __len__(&self) -> usize {

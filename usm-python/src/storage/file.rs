@@ -33,7 +33,7 @@ mod imp {
 
     pub(super) fn read(py: Python<'_>, array: &Array, number: i32, from: u64) -> PyResult<Option<bool>> {
         let (holding, len) = (array.holding(), array.holding().view.nbytes());
-        if number < 0 || !holding.view.is_c_contiguous() || holding.is_readonly() {
+        if number < 0 || !holding.view.is_c_contiguous() {
             return Ok(None);
         }
         // SAFETY: the caller's open file, which is not closed here. A number that is none is
@@ -45,15 +45,15 @@ mod imp {
             room.fill(MaybeUninit::new(0));
             // SAFETY: all bytes are initialised.
             let room = unsafe { &mut *(std::ptr::from_mut(room) as *mut [u8]) };
-            let read = file.read_exact_at(room, from.saturating_add(start as u64));
-            read.map_err(|error| *lock() = Some(error)).is_ok()
+            let outcome = file.read_exact_at(room, from.saturating_add(start as u64));
+            outcome.map_err(|error| *lock() = Some(error)).is_ok()
         };
         let (storage, queue, offset) = (holding.storage(), &holding.stream.queue, holding.view.offset);
         // SAFETY: `fill` has written the whole slice where it returns true.
-        let whole = py.detach(|| unsafe { storage.write_by(queue, offset, len, &fill) }).or_raise()?;
+        let is_whole = py.detach(|| unsafe { storage.write_by(queue, offset, len, &fill) }).or_raise()?;
         match refusal.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) if error.kind() != ErrorKind::UnexpectedEof => Err(error.into()),
-            _ => Ok(whole),
+            _ => Ok(is_whole),
         }
     }
 }

@@ -344,8 +344,8 @@ impl Storage {
         let _ = self.target(offset, len)?;
         let _turn = self.turn()?;
         // SAFETY: the turn keeps other submissions over the block away; the caller's promise.
-        let written = unsafe { queue.write_bytes_by(self.allocation(), offset, len, fill) };
-        Ok(written.transpose()?)
+        let is_whole = unsafe { queue.write_bytes_by(self.allocation(), offset, len, fill) };
+        Ok(is_whole.transpose()?)
     }
 
     /// Whether a [`fill`](Self::fill) from `offset` takes the pattern.

@@ -72,6 +72,8 @@ fn event((record, origin): (&Record, Origin)) -> Event {
     Event { action, address, size, time, kind, current, in_segment: false, origin }
 }
 
+bundle!(PySnapshot, "image/svg+xml", |snapshot, py| Ok(snapshot._repr_svg_(py)));
+
 #[pymethods]
 impl PySnapshot {
     /// The live blocks, each a dict: ``device``, ``kind``, ``address``, ``bytes``, ``queue`` (its
@@ -111,18 +113,6 @@ impl PySnapshot {
     /// The picture in notebooks: bytes in use over time.
     fn _repr_svg_(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.svg())
-    }
-
-    /// The forms for notebooks.
-    #[pyo3(signature = (include=None, exclude=None))]
-    fn _repr_mimebundle_<'py>(
-        slf: &Bound<'py, Self>,
-        include: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        // Notebooks choose among the forms themselves.
-        let _ = (include, exclude);
-        bundle(slf.as_any(), "image/svg+xml", slf.get()._repr_svg_(slf.py()))
     }
 
     fn __repr__(&self) -> String {

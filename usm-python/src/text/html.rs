@@ -41,7 +41,7 @@ pub(crate) fn preformatted(text: &str) -> String {
 }
 
 /// All forms of an object for a notebook: its text, and a page or a picture of this type.
-pub(crate) fn bundle<'py>(
+pub(crate) fn forms<'py>(
     object: &Bound<'py, PyAny>,
     media_type: &str,
     shown: String,
@@ -51,3 +51,25 @@ pub(crate) fn bundle<'py>(
     forms.set_item(media_type, shown)?;
     Ok(forms)
 }
+
+/// Defines the method that notebooks ask for all forms of an object: `bundle!(Class, "text/html",
+/// |object| ..)` with the function that makes the page or the picture.
+macro_rules! bundle {
+    ($class:ty, $media_type:literal, $show:expr) => {
+        #[pyo3::pymethods]
+        impl $class {
+            /// The forms for notebooks, which choose among them themselves.
+            #[pyo3(signature = (include=None, exclude=None))]
+            fn _repr_mimebundle_<'py>(
+                slf: &pyo3::Bound<'py, Self>,
+                include: Option<&pyo3::Bound<'_, pyo3::PyAny>>,
+                exclude: Option<&pyo3::Bound<'_, pyo3::PyAny>>,
+            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyDict>> {
+                let _ = (include, exclude);
+                let show: fn(&Self, pyo3::Python<'py>) -> pyo3::PyResult<String> = $show;
+                $crate::text::html::forms(slf.as_any(), $media_type, show(slf.get(), slf.py())?)
+            }
+        }
+    };
+}
+pub(crate) use bundle;

@@ -47,9 +47,9 @@ impl Writer<'_> {
         );
         let small = self.op(Op::FMul, float, &[steps, step]);
         let small = self.op(Op::Bitcast, bits, &[small]);
-        let found = self.chosen_below(size, 0x7c00, normal, special);
-        let found = self.chosen_below(size, 0x400, small, found);
-        self.op(Op::BitwiseOr, bits, &[sign, found])
+        let result = self.chosen_below(size, 0x7c00, normal, special);
+        let result = self.chosen_below(size, 0x400, small, result);
+        self.op(Op::BitwiseOr, bits, &[sign, result])
     }
 
     fn narrowed(&mut self, word: Word) -> Word {
@@ -64,10 +64,10 @@ impl Writer<'_> {
         let small = self.op(Op::Bitcast, bits, &[small]);
         let small = self.on_bits(Op::ISub, small, 0x3f00_0000);
         let [infinity, nan] = [0x7c00, 0x7e00].map(|bits| self.number(Scalar::U32, bits));
-        let found = self.chosen_below(size, 0x7f80_0001, infinity, nan);
-        let found = self.chosen_below(size, 0x4780_0000, normal, found);
-        let found = self.chosen_below(size, 0x3880_0000, small, found);
-        self.op(Op::BitwiseOr, bits, &[sign, found])
+        let result = self.chosen_below(size, 0x7f80_0001, infinity, nan);
+        let result = self.chosen_below(size, 0x4780_0000, normal, result);
+        let result = self.chosen_below(size, 0x3880_0000, small, result);
+        self.op(Op::BitwiseOr, bits, &[sign, result])
     }
 
     /// Subtracts a number, and shifts bits out to the nearest, of two to the even one.
