@@ -41,7 +41,7 @@ pub struct UsmPlan {
 
 #[derive(Debug)]
 enum Kind {
-    One(Made),
+    One(Box<Made>),
     /// One plan for every value of the graph's dimensions.
     Every(Box<RangePlan>),
 }
@@ -64,7 +64,7 @@ impl Kind {
             }
         };
         match self {
-            Self::One(made) => given(0).map(|()| made.clone()),
+            Self::One(made) => given(0).map(|()| Made::clone(made)),
             Self::Every(plan) => {
                 given(plan.dims().len())?;
                 let mut offsets = vec![0; plan.ids().len()];
@@ -257,5 +257,5 @@ fn planned(request: Request, source: Source) -> Result<Kind> {
     let mut made = Made { order, names, ..Made::of(&plan) };
     made.report.order_optimal = order_optimal;
     made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
-    Ok(Kind::One(made))
+    Ok(Kind::One(Box::new(made)))
 }

@@ -67,7 +67,7 @@ export! {
             let dims = unsafe { pairs(dims, dim_count, "dims") }?;
             for (number, (name, values)) in dims.into_iter().enumerate() {
                 let place = || format!("dims[{number}].value");
-                let values = values.parse().map_err(|error: String| Error::bad(error).in_field(&place()))?;
+                let values = values.parse().map_err(|error: String| Error::bad(error).in_field(place()))?;
                 request.dims.push((name, values));
             }
             // SAFETY: as above.
