@@ -39,6 +39,7 @@ def of_items(combine, dtype, chunk, exclusive):
 @lru_cache(256)
 def of_spans(combine, dtype, group, neutral):
     """Each group combines the elements of its span."""
+    levels = group.bit_length() - 1
 
     @kernel
     def reduce_spans(x, span, out):
@@ -50,12 +51,11 @@ def of_spans(combine, dtype, group, neutral):
             total = combine(total, dtype(x[k]))
         shared[item] = total
         barrier(CLK_LOCAL_MEM_FENCE)
-        half = group // 2
-        while half > 0:
+        for level in range(levels):
+            half = group >> level + 1
             if item < half and item + half < group:
                 shared[item] = combine(shared[item], shared[item + half])
             barrier(CLK_LOCAL_MEM_FENCE)
-            half //= 2
         if item == 0:
             out[place] = shared[0]
 
