@@ -94,7 +94,7 @@ class Elementwise:
 
     def _result_type(self, given, arrays):
         """The type of the expression for these arguments, by the rules of NumPy 2."""
-        key = tuple(one.dtype.str if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        key = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
         dtype = self._types.get(key)
         if dtype is None:
             _, source, variable = self._kernel(tuple(arrays), 1)
@@ -104,7 +104,10 @@ class Elementwise:
                 words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
             compiler = Compiler(source, words)
             compiler.make()
-            dtype = self._types[key] = DType(NAMES[STORED[compiler.types[f".{variable}"]]])
+            found = STORED[compiler.types[f".{variable}"]]
+            numbers = [SCALARS[word & 0xFF] for one, word in zip(given, words[2:]) if type(one) not in (bool, int, float)]
+            half = half_of(numbers) if found == "f32" and not self._text.casts else None
+            dtype = self._types[key] = DType(NAMES[half or found])
         return dtype
 
     def _kernel(self, arrays, dimensions, broadcast=None):
@@ -191,6 +194,17 @@ def type_of_number(value):
     dtype = DType(getattr(value, "dtype", type(value)))
     check_elements(dtype, "a number")
     return of_dtype(dtype)
+
+
+def half_of(types):
+    """The type of 16 bits that NumPy gives a sum of these types; None where it has more bits.
+
+    Kernels compute in float32 then.
+    """
+    halves = {one for one in types if one in ("f16", "bf16")}
+    if len(halves) != 1 or not {*types} - halves <= {"bool", "i8", "u8"}:
+        return None
+    return halves.pop()
 
 
 def broadcast_shape(shapes, what):

@@ -9,7 +9,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, 
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -99,7 +99,9 @@ def launch_reduction(run, operation, x, dtype, out):
 
     Returns the array of the result.
     """
-    combine = operation.combine
+    combine, result_dtype, dtype = operation.combine, dtype, work_type(dtype)
+    if out is None and result_dtype != dtype:
+        out = empty(1, result_dtype, queue=run.queue)
     if not is_cpu(run.queue):
         reduce_groups, span = of_groups(combine, dtype, GROUP), span_of(x.size)
         groups = -(-x.size // span)
@@ -255,18 +257,19 @@ def _place_of_best(x, is_better, name, out, after, wait):
     result = result_array(out, (), _usm.int64, x.queue)
     run = Run(x.queue, after)
     x, queue = flat(x), x.queue
-    no_values, places = empty(0, x.dtype, queue=queue), empty(0, _usm.int64, queue=queue)
+    dtype = work_type(x.dtype)
+    no_values, places = empty(0, dtype, queue=queue), empty(0, _usm.int64, queue=queue)
     cpu, begins = is_cpu(queue), True
     while True:
         span = CHUNK if cpu else span_of(x.size)
         count = -(-x.size // span)
         last = count == 1
-        values = no_values if last else empty(count, x.dtype, queue=queue)
+        values = no_values if last else empty(count, dtype, queue=queue)
         found = result.reshape(1) if last else empty(count, _usm.int64, queue=queue)
         if cpu:
             run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
         else:
-            best_of_groups = places_of_groups(is_better, x.dtype, GROUP, begins)
+            best_of_groups = places_of_groups(is_better, dtype, GROUP, begins)
             run.launch(best_of_groups, (count * GROUP, GROUP), x, span, places, values, found)
         if last:
             return run.finish(result, wait)

@@ -1,5 +1,6 @@
 """Arrays and launches of ready algorithms."""
 
+from .. import _usm
 from .._usm import Array, DType, Event, _nrt_window, asarray, empty
 from ..errors import KernelError, RequestError
 
@@ -18,11 +19,21 @@ def given_array(given, name="x"):
     return array
 
 
+def kind_of(dtype):
+    """The kind of a type in NumPy; of bfloat16, which NumPy does not have, that of floats."""
+    return "f" if dtype.name == "bfloat16" else dtype.kind
+
+
+def work_type(dtype):
+    """The type that kernels compute in, for results of this type."""
+    return _usm.float32 if dtype.itemsize == 2 and kind_of(dtype) == "f" else dtype
+
+
 def check_elements(dtype, name):
-    kind, size = dtype.kind, dtype.itemsize
-    if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (4, 8)))):
+    kind, size = kind_of(dtype), dtype.itemsize
+    if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
         raise KernelError(
-            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float32 and float64 are"
+            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
         )
 
 
@@ -42,7 +53,7 @@ def result_array(out, shape, dtype, queue):
 def may_cast(one, two):
     """Whether NumPy's casting by the same kind allows a cast."""
     order = {"b": 0, "u": 1, "i": 2, "f": 3}
-    one, two = order.get(DType(one).kind, 9), order.get(DType(two).kind, 9)
+    one, two = order.get(kind_of(DType(one)), 9), order.get(kind_of(DType(two)), 9)
     return one <= two < 9
 
 

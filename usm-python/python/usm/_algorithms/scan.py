@@ -9,7 +9,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
 from .reduce import of_chunks
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -134,6 +134,7 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
 def launch_scan(run, operation, x, dtype, neutral, exclusive, out):
     """Launches a scan of a flat array, which has elements, to a flat `out`."""
     combine, n, queue = operation.combine, x.size, run.queue
+    dtype = work_type(dtype)
     if is_cpu(queue):
         chunks, rest = divmod(n, CHUNK)
         first = empty(1, dtype, queue=queue)

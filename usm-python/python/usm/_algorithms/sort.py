@@ -14,21 +14,22 @@ from .._kernel import device_func, get_global_id, kernel, private
 from .._usm import Array, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, result_array
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
+#: The bits of infinity.
+_INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
 #: The most chunks of a CPU.
 _MOST_CHUNKS = 64
 
 
 @lru_cache(32)
-def order_of(kind, bits):
-    """The function from an element's bits to its order."""
+def order_of(kind, bits, infinity=0):
+    """The function from an element's bits to its order. `infinity` are the bits of that number."""
     sign = 1 << bits - 1
     unsigned = getattr(_usm, f"uint{bits}")
     most = (1 << bits) - 1
-    infinity = {32: 0x7F800000, 64: 0x7FF0000000000000}.get(bits, 0)
 
     @device_func
     def of_unsigned(x):
@@ -105,7 +106,7 @@ _SUM = operation_of("sum")
 def _launch_sort(run, x, out, places_out):
     """Sorts the flat array `x` to `out`. With `places_out` it writes the elements' places there, and
     `out` is None."""
-    n, order = x.size, order_of(x.dtype.kind, 8 * x.itemsize)
+    n, order = x.size, order_of(kind_of(x.dtype), 8 * x.itemsize, _INFINITY.get(x.dtype.name, 0))
     cpu, bits = is_cpu(run.queue), bits_of(x)
     passes = 8 * x.itemsize // BITS
     places_type = _usm.uint32 if n < 1 << 32 else _usm.int64
