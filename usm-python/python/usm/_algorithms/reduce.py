@@ -9,7 +9,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, 
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, windows, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -257,15 +257,18 @@ def _place_of_best(x, is_better, name, out, after, wait):
     result = result_array(out, (), _usm.int64, x.queue)
     run = Run(x.queue, after)
     x, queue = flat(x), x.queue
-    dtype = work_type(x.dtype)
-    no_values, places = empty(0, dtype, queue=queue), empty(0, _usm.int64, queue=queue)
-    cpu, begins = is_cpu(queue), True
+    dtype, places, cpu, begins = work_type(x.dtype), None, is_cpu(queue), True
     while True:
         span = CHUNK if cpu else span_of(x.size)
         count = -(-x.size // span)
         last = count == 1
-        values = no_values if last else empty(count, dtype, queue=queue)
-        found = result.reshape(1) if last else empty(count, _usm.int64, queue=queue)
+        if begins or not last:
+            rows = 0 if last else count
+            values, found = windows(queue, (rows, dtype), (rows, _usm.int64))
+        if begins:
+            places = found[:0]
+        if last:
+            values, found = values[:0], result.reshape(1)
         if cpu:
             run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
         else:

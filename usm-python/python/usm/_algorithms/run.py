@@ -71,6 +71,20 @@ def bits_of(array):
     return _nrt_window(array, array.pointer, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
 
 
+def windows(queue, *parts):
+    """Arrays of these lengths and types in one block: an allocation takes as long as a small launch."""
+    starts, size = [], 0
+    for count, dtype in parts:
+        starts.append(size)
+        size += -(-count * dtype.itemsize // 64) * 64
+    block = empty(size, _usm.uint8, queue=queue)
+    start = block.pointer
+    return [
+        _nrt_window(block, start + offset, [count], [dtype.itemsize], dtype.str, False)
+        for offset, (count, dtype) in zip(starts, parts)
+    ]
+
+
 def is_cpu(queue):
     """Whether items of the queue's device are few and fast, as those of a CPU."""
     device = queue.device
@@ -93,7 +107,11 @@ class Run:
 
     def launch(self, kernel, sizes, *arguments):
         """Launches a kernel over `global` or `(global, local)` items."""
-        self.event = kernel[sizes].submit(*arguments, after=self.after)
+        self.submit(kernel[sizes], *arguments)
+
+    def submit(self, launch, *arguments):
+        """Submits a kernel with its range."""
+        self.event = launch.submit(*arguments, after=self.after)
         self.after = [] if self.queue.is_in_order else [self.event]
 
     def finish(self, result, wait):

@@ -118,14 +118,15 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
         keys, carried = local.array(tile, bits_type), local.array(places_room, places_type)
         cells, chunks = local.array(4 * _ROOM, unsigned), local.array(4 * _CHUNKS, unsigned)
         wholes = local.array(4, unsigned)
-        sums, others = local.array(DIGITS, _usm.int64), local.array(DIGITS, _usm.int64)
+        sums, others = local.array(DIGITS, places_type), local.array(DIGITS, places_type)
+        begins_at, ends_at = local.array(DIGITS, _usm.uint32), local.array(DIGITS, _usm.uint32)
         own, own_places = private.array(each, bits_type), private.array(each, places_type)
-        ranks, route = private.array(each, _usm.uint32), private.array(1, _usm.int64)
+        ranks, route = private.array(each, _usm.uint32), private.array(1, places_type)
         item, place = get_local_id(0), get_group_id(0)
         low = _usm.uint32(shift)
         start = place * span
         stop = min(start + span, x.size)
-        # Where the digits of this span begin: `sums` afterwards.
+        # Where the item's digit begins in the span: the elements of lesser digits before it.
         here = totals[item]
         sums[item] = here
         barrier(CLK_LOCAL_MEM_FENCE)
@@ -140,18 +141,24 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                 here += others[item - step]
             sums[item] = here
             barrier(CLK_LOCAL_MEM_FENCE)
-        sums[item] = here - totals[item] + before[item, place]
+        target = here - totals[item] + before[item, place]
         for first in range(start, stop, tile):
             count = min(stop - first, tile)
             for j in range(each):
                 at = j * GROUP + item
-                keys[at] = last
+                own[j] = last
                 if at < count and first + at < x.size:
-                    keys[at] = x[first + at]
+                    own[j] = x[first + at]
                 if moves_places:
                     if not begins:
                         if at < count and first + at < places.size:
-                            carried[at] = places[first + at]
+                            own_places[j] = places[first + at]
+            for j in range(each):
+                keys[j * GROUP + item] = own[j]
+                if moves_places:
+                    if not begins:
+                        carried[j * GROUP + item] = own_places[j]
+            begins_at[item], ends_at[item] = 0, 0
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):
                 own[j] = keys[item * each + j]
@@ -206,35 +213,38 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                         own[j] = keys[item * each + j]
                         if moves_places:
                             own_places[j] = carried[item * each + j]
+            # Where digits begin and end in the tile.
             for j in range(each):
                 at = j * GROUP + item
                 if at < count:
-                    digit = _usm.uint32((order(keys[at]) >> low) & (DIGITS - 1))
+                    own[j] = keys[at]
+                    digit = _usm.uint32((order(own[j]) >> low) & (DIGITS - 1))
+                    ranks[j] = digit
                     previous = _usm.uint32(DIGITS)
                     if at > 0:
                         previous = _usm.uint32((order(keys[at - 1]) >> low) & (DIGITS - 1))
                     if digit != previous:
-                        others[digit] = sums[digit] - at
+                        begins_at[digit] = at
+                        if previous < DIGITS:
+                            ends_at[previous] = at
+                    if at == count - 1:
+                        ends_at[digit] = count
+            barrier(CLK_LOCAL_MEM_FENCE)
+            # No element of a lesser digit is left behind the tile, so the difference is not below 0.
+            others[item] = target - begins_at[item]
+            target += ends_at[item] - begins_at[item]
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):
                 at = j * GROUP + item
                 if at < count:
-                    bits = keys[at]
-                    digit = _usm.uint32((order(bits) >> low) & (DIGITS - 1))
                     # Read back, so that the proof of the bounds takes it for any number.
-                    route[0] = others[digit] + at
-                    to = route[0]
+                    route[0] = others[ranks[j] & (DIGITS - 1)] + at
+                    to = int(route[0])
                     if moves_keys:
                         if 0 <= to < out.size:
-                            out[to] = bits
+                            out[to] = own[j]
                     if moves_places:
                         if 0 <= to < places_out.size:
                             places_out[to] = carried[at]
-                    following = _usm.uint32(DIGITS)
-                    if at + 1 < count and at + 1 < tile:
-                        following = _usm.uint32((order(keys[at + 1]) >> low) & (DIGITS - 1))
-                    if digit != following:
-                        sums[digit] = to + 1
-            barrier(CLK_LOCAL_MEM_FENCE)
 
     return move_by_digit
