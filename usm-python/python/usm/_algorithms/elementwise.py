@@ -163,7 +163,7 @@ class Elementwise:
         return kernel(function), Source(function), result
 
     def _launch(self, run, result, given, arrays):
-        """Launches for arguments of any shapes. Returns the launch over flat arrays, if it was that."""
+        """Launches for any shapes. Returns the launch, if it was one over flat arrays."""
         found = [one for one, is_array in zip(given, arrays) if is_array]
         flat = all(array.is_c_contiguous and array.shape == result.shape for array in [*found, result])
         if flat:

@@ -72,7 +72,7 @@ def bits_of(array):
 
 
 def windows(queue, *parts):
-    """Arrays of these lengths and types in one block: an allocation takes as long as a small launch."""
+    """Arrays of these lengths and types in one block: an allocation is as slow as a launch."""
     starts, size = [], 0
     for count, dtype in parts:
         starts.append(size)

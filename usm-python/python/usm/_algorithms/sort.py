@@ -104,8 +104,8 @@ _SUM = operation_of("sum")
 
 
 def _launch_sort(run, x, out, places_out):
-    """Sorts the flat array `x` to `out`. With `places_out` it writes the elements' places there, and
-    `out` is None."""
+    """Sorts the flat array `x` to `out`. With `places_out`, `out` is None, and it writes the
+    elements' places there."""
     n, order = x.size, order_of(kind_of(x.dtype), 8 * x.itemsize, _INFINITY.get(x.dtype.name, 0))
     cpu, bits = is_cpu(run.queue), bits_of(x)
     passes = 8 * x.itemsize // BITS

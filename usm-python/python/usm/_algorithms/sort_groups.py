@@ -230,7 +230,7 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                     if at == count - 1:
                         ends_at[digit] = count
             barrier(CLK_LOCAL_MEM_FENCE)
-            # No element of a lesser digit is left behind the tile, so the difference is not below 0.
+            # All lesser digits of the tile are before `target` too: the difference is not below 0.
             others[item] = target - begins_at[item]
             target += ends_at[item] - begins_at[item]
             barrier(CLK_LOCAL_MEM_FENCE)
