@@ -1,10 +1,12 @@
 """The ready algorithms beside NumPy, on every backend and on the CUDA driver of the tests."""
 
+import importlib
 import os
 import subprocess
 import sys
 
 import effort
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -131,6 +133,59 @@ def test_histograms_are_those_of_numpy(queue, n):
     equal(usm.histogram(a)[0], np.histogram(x)[0])
     equal(usm.bincount(a, minlength=70), np.bincount(x, minlength=70))
     equal(usm.bincount(a, length=7), np.bincount(x, minlength=7)[:7])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_numbers_of_16_bits(queue, dtype):
+    for n in (1, 257, 20011):
+        x = (np.random.default_rng(n).normal(size=n) * 3).astype(dtype)
+        a = usm.asarray(x, queue=queue, copy=True)
+        exact = x.astype("f8")
+        total = usm.to_numpy(usm.reduce(a))
+        assert total.dtype == dtype and abs(float(total) - exact.sum()) <= abs(exact.sum()) / 128 + n * 1e-5
+        np.testing.assert_allclose(usm.to_numpy(usm.scan(a)).astype("f8"), np.cumsum(exact), rtol=1 / 128, atol=1e-2)
+        counts, edges = usm.histogram(a, 7)
+        expected, _ = np.histogram(x.astype("f4"), usm.to_numpy(edges).astype("f4"))
+        assert edges.dtype == a.dtype and np.array_equal(usm.to_numpy(counts), expected)
+        found = usm.to_numpy(usm.elementwise("a * x + y")(2.0, a, a))
+        np.testing.assert_array_equal(found, (2 * x.astype("f4") + x.astype("f4")).astype(dtype))
+        if n > 20:
+            x[3], x[4], x[5], x[6], x[7::50], x[8::50] = 0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan
+        a, wide = usm.asarray(x, queue=queue, copy=True), x.astype("f4")
+        np.testing.assert_array_equal(usm.to_numpy(usm.sort(a)).astype("f4"), np.sort(wide, kind="stable"))
+        np.testing.assert_array_equal(usm.to_numpy(usm.argsort(a)), np.argsort(wide, kind="stable"))
+        assert usm.argmin(a).item() == wide.argmin() and usm.argmax(a).item() == wide.argmax()
+        np.testing.assert_array_equal(usm.to_numpy(usm.reduce(a, "max")).astype("f4"), wide.max())
+
+
+def test_types_of_expressions_of_16_bits():
+    x, bits = np.ones(3, np.float16), ml_dtypes.bfloat16
+    for text, others, name in (
+        ("x + 1", {}, "float16"),
+        ("x + y", {"y": np.ones(3, "i1")}, "float16"),
+        ("x + y", {"y": np.ones(3, "i2")}, "float32"),
+        ("x + y", {"y": np.ones(3, "f4")}, "float32"),
+        ("x + y", {"y": np.float32(1)}, "float32"),
+        ("x + y", {"y": np.ones(3, bits)}, "float32"),
+        ("x + y", {"y": np.ones(3, "i4")}, "float64"),
+        ("float32(x) + 1", {}, "float32"),
+        ("x > 1", {}, "bool"),
+    ):
+        assert usm.elementwise(text)(x=x, **others).dtype.name == name, (text, others)
+
+
+def test_groups_go_over_several_tiles(monkeypatch):
+    """The kernels of other devices on the host, in fewer groups than tiles."""
+    for name in ("reduce", "sort"):
+        module = importlib.import_module(f"usm._algorithms.{name}")
+        monkeypatch.setattr(module, "is_cpu", lambda queue: False)
+        monkeypatch.setattr(module, "MOST_GROUPS", 4)
+    for n in (3840 * 9 + 17, 2048 * 4):
+        x = np.random.default_rng(n).integers(-9999, 9999, n, dtype="i4")
+        equal(usm.sort(x), np.sort(x))
+        equal(usm.argsort(x), np.argsort(x, kind="stable"))
+        equal(usm.reduce(x), np.asarray(x.sum()))
+        equal(usm.argmin(x), np.asarray(x.argmin()))
 
 
 TEXTS = {

@@ -10,7 +10,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_glo
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
-from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, result_array
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
@@ -136,7 +136,7 @@ def histogram(
     queue = x.queue
     result = result_array(out, (bins,), _usm.int64, queue)
     # Edges of NumPy have the type of the elements, if that is one of floats.
-    edge_array = asarray(edges, dtype=x.dtype if x.dtype.kind == "f" else _usm.float64, queue=queue)
+    edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, queue=queue)
     run = Run(queue, after)
     if x.size:
         _launch_counts(run, flat(x), bin_of_edges, edge_array, low, bins / (high - low), bins, result)

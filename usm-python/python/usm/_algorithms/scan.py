@@ -9,7 +9,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
 from .reduce import of_chunks
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -39,6 +39,7 @@ def of_items(combine, dtype, chunk, exclusive):
 @lru_cache(256)
 def of_spans(combine, dtype, group, neutral):
     """Each group combines the elements of its span."""
+    levels = group.bit_length() - 1
 
     @kernel
     def reduce_spans(x, span, out):
@@ -50,12 +51,11 @@ def of_spans(combine, dtype, group, neutral):
             total = combine(total, dtype(x[k]))
         shared[item] = total
         barrier(CLK_LOCAL_MEM_FENCE)
-        half = group // 2
-        while half > 0:
+        for level in range(levels):
+            half = group >> level + 1
             if item < half and item + half < group:
                 shared[item] = combine(shared[item], shared[item + half])
             barrier(CLK_LOCAL_MEM_FENCE)
-            half //= 2
         if item == 0:
             out[place] = shared[0]
 
@@ -134,6 +134,7 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
 def launch_scan(run, operation, x, dtype, neutral, exclusive, out):
     """Launches a scan of a flat array, which has elements, to a flat `out`."""
     combine, n, queue = operation.combine, x.size, run.queue
+    dtype = work_type(dtype)
     if is_cpu(queue):
         chunks, rest = divmod(n, CHUNK)
         first = empty(1, dtype, queue=queue)
