@@ -189,7 +189,7 @@ def test_groups_go_over_several_tiles(monkeypatch):
 
 
 def test_indices_of_groups_follow_from_conditions():
-    """Ranges too large to inspect: an index that no condition proves would be checked as it runs."""
+    """Ranges too large to inspect: an index that no condition proves is checked as it runs."""
     modules = ("reduce", "scan", "histogram", "sort", "sort_groups")
     reduce, scan, histogram, sort, groups = (importlib.import_module(f"usm._algorithms.{name}") for name in modules)
     order, add, many = sort.order_of("u", 8), reduce.operation_of("sum").combine, 1 << 19
