@@ -188,6 +188,28 @@ def test_groups_go_over_several_tiles(monkeypatch):
         equal(usm.argmin(x), np.asarray(x.argmin()))
 
 
+def test_indices_of_groups_follow_from_conditions():
+    """Ranges too large to inspect: an index that no condition proves is checked as it runs."""
+    modules = ("reduce", "scan", "histogram", "sort", "sort_groups")
+    reduce, scan, histogram, sort, groups = (importlib.import_module(f"usm._algorithms.{name}") for name in modules)
+    order, add, many = sort.order_of("u", 8), reduce.operation_of("sum").combine, 1 << 19
+    x, totals, none = (usm.empty(n, "u1", device="host") for n in (many, 256, 0))
+    counts, wide = (usm.empty(shape, "u1", device="host") for shape in ((256, many), (many, 4)))
+    places, no_places, edges = (usm.empty(n, t, device="host") for n, t in ((many, "i8"), (0, "i8"), (9, "f4")))
+    moves = groups.moves_of_spans(order, usm.uint8, usm.uint32, 15, 255, True, False, True)
+    for kernel, arguments in (
+        (groups.counts_of_spans(order), (x, 1, 0, counts)),
+        (groups.add_up_counts, (wide, wide.copy(), x)),
+        (moves, (x, none, 1, 0, counts, totals, x.copy(), none)),
+        (reduce.of_groups(add, usm.uint8, 256), (x, 1, x.copy())),
+        (reduce.places_of_groups(reduce.is_less, usm.uint8, 256, True), (x, 1, no_places, x.copy(), places)),
+        (scan.of_tiles(add, usm.uint8, 256, 8, False, 0), (x, x.copy(), 1, x.copy())),
+        (histogram.counts_of_groups(histogram.bin_of_edges, 256), (x, 1, edges, 0.0, 1.0, places)),
+    ):
+        answer = kernel.proof[many * 256, 256](*arguments)
+        assert "is inside is not proven" not in answer, answer
+
+
 TEXTS = {
     "a * x + y": lambda a, x, y: a * x + y,
     "x / y": lambda x, y: x / y,

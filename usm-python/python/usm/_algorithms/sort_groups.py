@@ -83,13 +83,13 @@ def add_up_counts(counts, before, totals):
     for level in range(_ROUNDS):
         step = 1 << 2 * level
         here = sums[item]
-        if 0 <= item - step:
+        if 0 < step <= item:
             here += sums[item - step]
         others[item] = here
         barrier(CLK_LOCAL_MEM_FENCE)
-        step *= 2
-        if 0 <= item - step:
-            here += others[item - step]
+        double = 2 << 2 * level
+        if 0 < double <= item:
+            here += others[item - double]
         sums[item] = here
         barrier(CLK_LOCAL_MEM_FENCE)
     running = sums[item] - own
@@ -132,13 +132,13 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
         barrier(CLK_LOCAL_MEM_FENCE)
         for level in range(_ROUNDS):
             step = 1 << 2 * level
-            if 0 <= item - step:
+            if 0 < step <= item:
                 here += sums[item - step]
             others[item] = here
             barrier(CLK_LOCAL_MEM_FENCE)
-            step *= 2
-            if 0 <= item - step:
-                here += others[item - step]
+            double = 2 << 2 * level
+            if 0 < double <= item:
+                here += others[item - double]
             sums[item] = here
             barrier(CLK_LOCAL_MEM_FENCE)
         target = here - totals[item] + before[item, place]
