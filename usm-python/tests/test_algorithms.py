@@ -1,10 +1,12 @@
 """The ready algorithms beside NumPy, on every backend and on the CUDA driver of the tests."""
 
+import importlib
 import os
 import subprocess
 import sys
 
 import effort
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -131,6 +133,81 @@ def test_histograms_are_those_of_numpy(queue, n):
     equal(usm.histogram(a)[0], np.histogram(x)[0])
     equal(usm.bincount(a, minlength=70), np.bincount(x, minlength=70))
     equal(usm.bincount(a, length=7), np.bincount(x, minlength=7)[:7])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_numbers_of_16_bits(queue, dtype):
+    for n in (1, 257, 20011):
+        x = (np.random.default_rng(n).normal(size=n) * 3).astype(dtype)
+        a = usm.asarray(x, queue=queue, copy=True)
+        exact = x.astype("f8")
+        total = usm.to_numpy(usm.reduce(a))
+        assert total.dtype == dtype and abs(float(total) - exact.sum()) <= abs(exact.sum()) / 128 + n * 1e-5
+        np.testing.assert_allclose(usm.to_numpy(usm.scan(a)).astype("f8"), np.cumsum(exact), rtol=1 / 128, atol=1e-2)
+        counts, edges = usm.histogram(a, 7)
+        expected, _ = np.histogram(x.astype("f4"), usm.to_numpy(edges).astype("f4"))
+        assert edges.dtype == a.dtype and np.array_equal(usm.to_numpy(counts), expected)
+        found = usm.to_numpy(usm.elementwise("a * x + y")(2.0, a, a))
+        np.testing.assert_array_equal(found, (2 * x.astype("f4") + x.astype("f4")).astype(dtype))
+        if n > 20:
+            x[3], x[4], x[5], x[6], x[7::50], x[8::50] = 0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan
+        a, wide = usm.asarray(x, queue=queue, copy=True), x.astype("f4")
+        np.testing.assert_array_equal(usm.to_numpy(usm.sort(a)).astype("f4"), np.sort(wide, kind="stable"))
+        np.testing.assert_array_equal(usm.to_numpy(usm.argsort(a)), np.argsort(wide, kind="stable"))
+        assert usm.argmin(a).item() == wide.argmin() and usm.argmax(a).item() == wide.argmax()
+        np.testing.assert_array_equal(usm.to_numpy(usm.reduce(a, "max")).astype("f4"), wide.max())
+
+
+def test_types_of_expressions_of_16_bits():
+    x, bits = np.ones(3, np.float16), ml_dtypes.bfloat16
+    for text, others, name in (
+        ("x + 1", {}, "float16"),
+        ("x + y", {"y": np.ones(3, "i1")}, "float16"),
+        ("x + y", {"y": np.ones(3, "i2")}, "float32"),
+        ("x + y", {"y": np.ones(3, "f4")}, "float32"),
+        ("x + y", {"y": np.float32(1)}, "float32"),
+        ("x + y", {"y": np.ones(3, bits)}, "float32"),
+        ("x + y", {"y": np.ones(3, "i4")}, "float64"),
+        ("float32(x) + 1", {}, "float32"),
+        ("x > 1", {}, "bool"),
+    ):
+        assert usm.elementwise(text)(x=x, **others).dtype.name == name, (text, others)
+
+
+def test_groups_go_over_several_tiles(monkeypatch):
+    """The kernels of other devices on the host, in fewer groups than tiles."""
+    for name in ("reduce", "sort"):
+        module = importlib.import_module(f"usm._algorithms.{name}")
+        monkeypatch.setattr(module, "is_cpu", lambda queue: False)
+        monkeypatch.setattr(module, "MOST_GROUPS", 4)
+    for n in (3840 * 9 + 17, 2048 * 4):
+        x = np.random.default_rng(n).integers(-9999, 9999, n, dtype="i4")
+        equal(usm.sort(x), np.sort(x))
+        equal(usm.argsort(x), np.argsort(x, kind="stable"))
+        equal(usm.reduce(x), np.asarray(x.sum()))
+        equal(usm.argmin(x), np.asarray(x.argmin()))
+
+
+def test_indices_of_groups_follow_from_conditions():
+    """Ranges too large to inspect: an index that no condition proves is checked as it runs."""
+    modules = ("reduce", "scan", "histogram", "sort", "sort_groups")
+    reduce, scan, histogram, sort, groups = (importlib.import_module(f"usm._algorithms.{name}") for name in modules)
+    order, add, many = sort.order_of("u", 8), reduce.operation_of("sum").combine, 1 << 19
+    x, totals, none = (usm.empty(n, "u1", device="host") for n in (many, 256, 0))
+    counts, wide = (usm.empty(shape, "u1", device="host") for shape in ((256, many), (many, 4)))
+    places, no_places, edges = (usm.empty(n, t, device="host") for n, t in ((many, "i8"), (0, "i8"), (9, "f4")))
+    moves = groups.moves_of_spans(order, usm.uint8, usm.uint32, 15, 255, True, False, True)
+    for kernel, arguments in (
+        (groups.counts_of_spans(order), (x, 1, 0, counts)),
+        (groups.add_up_counts, (wide, wide.copy(), x)),
+        (moves, (x, none, 1, 0, counts, totals, x.copy(), none)),
+        (reduce.of_groups(add, usm.uint8, 256), (x, 1, x.copy())),
+        (reduce.places_of_groups(reduce.is_less, usm.uint8, 256, True), (x, 1, no_places, x.copy(), places)),
+        (scan.of_tiles(add, usm.uint8, 256, 8, False, 0), (x, x.copy(), 1, x.copy())),
+        (histogram.counts_of_groups(histogram.bin_of_edges, 256), (x, 1, edges, 0.0, 1.0, places)),
+    ):
+        answer = kernel.proof[many * 256, 256](*arguments)
+        assert "is inside is not proven" not in answer, answer
 
 
 TEXTS = {

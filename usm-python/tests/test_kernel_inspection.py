@@ -99,3 +99,25 @@ def test_verdicts_are_of_their_numbers():
         for n in range(1, 30):
             said = torus.proof[16](x, y, n, 1)
             assert (said == "inspected") == (n >= 16), (n, said)
+
+
+def test_a_kept_proof_is_of_its_launch():
+    @usm.kernel
+    def shifted(x, y, by, factor):
+        i = usm.get_global_id(0)
+        y[i] = x[i + by] * factor
+
+    x, y = np.arange(9.0), np.zeros(8)
+    for _ in range(2):
+        for factor in (2.0, 3.0):
+            shifted[8](x, y, 1, factor)
+            assert (y == x[1:] * factor).all()
+        for arguments in ((x, y, 2, 2.0), (x[:8], y, 1, 2.0), (x, y[:7], 0, 2.0)):
+            with pytest.raises(usm.KernelError, match="is outside"):
+                shifted[8](*arguments)
+        with pytest.raises(usm.KernelError, match="is outside"):
+            shifted[9](x, y, 0, 2.0)
+    # More launches than are kept.
+    for by in range(20):
+        shifted[8](np.arange(28.0), y, by, 1.0)
+        assert y[0] == by

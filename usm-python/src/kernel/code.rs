@@ -1,6 +1,7 @@
 //! A kernel for arguments of certain types: nodes, proofs, and device code.
 
 mod build;
+mod proven;
 
 use std::sync::{Arc, Mutex};
 
@@ -17,6 +18,7 @@ use usm_kernel_ir::{
     emit, length, text, verify,
 };
 
+use self::proven::Proven;
 use super::argument::{Argument, Memory};
 use super::compiled::Compiled;
 use crate::device::runtime::Stream;
@@ -51,6 +53,8 @@ pub(crate) struct Code {
     pub(crate) claims: Result<Claims, Refusal>,
     /// The answers about launches that these conditions leave undecided.
     inspector: Mutex<Inspector>,
+    /// The last launches whose indices are all inside.
+    proven: Mutex<Proven>,
     /// Whether no two arrays share memory.
     apart: bool,
     /// Whether the kernel writes each parameter.
@@ -184,6 +188,7 @@ impl Code {
             bounds,
             claims,
             inspector,
+            proven: Mutex::default(),
             functions: Replaced::default(),
             host: Replaced::default(),
             sources,
@@ -255,14 +260,23 @@ impl Code {
     /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
     /// may take longer than the launch.
     pub(crate) fn open(&self, shape: &Shape<'_>, first: bool) -> Open {
-        if self.bounds.unproven(shape).is_none() || shape.global.contains(&0) {
+        if self.bounds.bounds.is_empty() || self.proven.try_lock().is_ok_and(|proven| proven.has(shape)) {
             return 0;
         }
-        let open = self.inspected(|inspector| inspector.open_bounds(shape, first));
-        open.into_iter().fold(0, |open, place| match place {
-            0..63 => open | 1 << place,
-            _ => ALL,
-        })
+        let mut open = 0;
+        if self.bounds.unproven(shape).is_some() && !shape.global.contains(&0) {
+            let places = self.inspected(|inspector| inspector.open_bounds(shape, first));
+            open = places.into_iter().fold(0, |open, place| match place {
+                0..63 => open | 1 << place,
+                _ => ALL,
+            });
+        }
+        if open == 0
+            && let Ok(mut proven) = self.proven.try_lock()
+        {
+            proven.keep(shape);
+        }
+        open
     }
 
     /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.

@@ -18,6 +18,8 @@ from .text import Text, defined
 
 #: The most dimensions of a range of work-items.
 _MOST_DIMENSIONS = 3
+#: The most calls whose launches an expression keeps.
+_MOST_PLANS = 64
 
 
 class Elementwise:
@@ -45,6 +47,7 @@ class Elementwise:
             raise self._text.error("it names no array")
         self._kernels = {}
         self._types = {}
+        self._plans = {}
         self._lock = threading.Lock()
 
     @property
@@ -58,6 +61,20 @@ class Elementwise:
     def __call__(
         self, *arguments: Any, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True, **named: Any
     ) -> Array:
+        plan = None
+        if not named and len(arguments) == len(self.names):
+            # Usual calls repeat: the last ones over whole arrays of one shape are known.
+            kinds = tuple([(one.dtype, one.shape, one.is_c_contiguous) if one.__class__ is Array else one.__class__ for one in arguments])
+            plan = self._plans.get(kinds)
+        if plan is not None:
+            launch, dtype, shape = plan
+            found = [one for one in arguments if one.__class__ is Array]
+            result = result_array(out, shape, dtype, common_queue(found))
+            if result.is_c_contiguous:
+                run = Run(result.queue, after)
+                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (result, *arguments)]
+                run.submit(launch, *flat)
+                return run.finish(result, wait)
         given = self._arguments(arguments, named)
         arrays = [one.__class__ is Array for one in given]
         found = [one for one in given if one.__class__ is Array]
@@ -68,7 +85,13 @@ class Elementwise:
         result = result_array(out, shape, dtype, common_queue(found))
         run = Run(result.queue, after)
         if result.size:
-            self._launch(run, result, given, arrays)
+            launch = self._launch(run, result, given, arrays)
+            # Another number of NumPy has the class of an array.
+            is_usual = not named and all(one.__class__ in (Array, int, float, bool) for one in arguments)
+            if launch is not None and is_usual:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.clear()
+                self._plans[kinds] = launch, dtype, shape
         return run.finish(result, wait)
 
     def _arguments(self, arguments, named):
@@ -94,7 +117,7 @@ class Elementwise:
 
     def _result_type(self, given, arrays):
         """The type of the expression for these arguments, by the rules of NumPy 2."""
-        key = tuple(one.dtype.str if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        key = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
         dtype = self._types.get(key)
         if dtype is None:
             _, source, variable = self._kernel(tuple(arrays), 1)
@@ -104,7 +127,10 @@ class Elementwise:
                 words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
             compiler = Compiler(source, words)
             compiler.make()
-            dtype = self._types[key] = DType(NAMES[STORED[compiler.types[f".{variable}"]]])
+            found = STORED[compiler.types[f".{variable}"]]
+            numbers = [SCALARS[word & 0xFF] for one, word in zip(given, words[2:]) if type(one) not in (bool, int, float)]
+            half = half_of(numbers) if found == "f32" and not self._text.casts else None
+            dtype = self._types[key] = DType(NAMES[half or found])
         return dtype
 
     def _kernel(self, arrays, dimensions, broadcast=None):
@@ -137,18 +163,20 @@ class Elementwise:
         return kernel(function), Source(function), result
 
     def _launch(self, run, result, given, arrays):
+        """Launches for any shapes. Returns the launch, if it was one over flat arrays."""
         found = [one for one, is_array in zip(given, arrays) if is_array]
         flat = all(array.is_c_contiguous and array.shape == result.shape for array in [*found, result])
         if flat:
             kernel, _, _ = self._kernel(tuple(arrays), 1)
             parts = [one.reshape(one.size) if is_array else one for one, is_array in zip(given, arrays)]
-            run.launch(kernel, result.size, result.reshape(result.size), *parts)
-            return
+            launch = kernel[result.size]
+            run.submit(launch, result.reshape(result.size), *parts)
+            return launch
         if result.ndim > _MOST_DIMENSIONS:
             for place in range(result.shape[0]):
                 inner = [row_of(one, place, result.ndim) if is_array else one for one, is_array in zip(given, arrays)]
                 self._launch(run, result[place], inner, arrays)
-            return
+            return None
         dimensions = max(result.ndim, 1)
         target = result if result.ndim else result.reshape(1)
         shaped = [widened(one, dimensions) if is_array else one for one, is_array in zip(given, arrays)]
@@ -157,6 +185,7 @@ class Elementwise:
         )
         kernel, _, _ = self._kernel(tuple(arrays), dimensions, broadcast)
         run.launch(kernel, Range(*target.shape), target, *shaped)
+        return None
 
 
 class _Elements(ast.NodeTransformer):
@@ -191,6 +220,17 @@ def type_of_number(value):
     dtype = DType(getattr(value, "dtype", type(value)))
     check_elements(dtype, "a number")
     return of_dtype(dtype)
+
+
+def half_of(types):
+    """The type of 16 bits that NumPy gives a sum of these types; None where it has more bits.
+
+    Kernels compute in float32 then.
+    """
+    halves = {one for one in types if one in ("f16", "bf16")}
+    if len(halves) != 1 or not {*types} - halves <= {"bool", "i8", "u8"}:
+        return None
+    return halves.pop()
 
 
 def broadcast_shape(shapes, what):

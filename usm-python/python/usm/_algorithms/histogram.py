@@ -6,11 +6,11 @@ from operator import index
 from typing import Any
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_global_size, get_local_id, kernel, local
+from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
-from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, result_array
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
@@ -67,17 +67,18 @@ def add_rows(rows, counts):
 
 @lru_cache(64)
 def counts_of_groups(bin_of, room):
-    """Each group counts its turns in local memory first; without room, in global memory."""
+    """Each group counts its span in local memory first; without room, in global memory."""
 
     @kernel
-    def count_turns(x, edges, low, scale, counts):
+    def count_turns(x, span, edges, low, scale, counts):
         own = local.array(max(room, 1), _usm.uint32)
         item, bins = get_local_id(0), counts.size
         if room:
             for k in range(item, room, GROUP):
                 own[k] = 0
             barrier(CLK_LOCAL_MEM_FENCE)
-        for k in range(get_global_id(0), x.size, get_global_size(0)):
+        start = get_group_id(0) * span
+        for k in range(start + item, min(start + span, x.size), GROUP):
             found = bin_of(x[k], edges, low, scale)
             if 0 <= found < bins:
                 if room:
@@ -104,9 +105,9 @@ def _launch_counts(run, x, bin_of, edges, low, scale, bins, out):
         run.launch(add_rows, bins, rows, out)
         return
     room = next((size for size in (256, 1024, _LOCAL_BINS) if bins <= size), 0)
-    groups = min(MOST_GROUPS, -(-n // (4 * GROUP)))
+    span = -(-n // (4 * GROUP * MOST_GROUPS)) * 4 * GROUP
     out.fill(0)
-    run.launch(counts_of_groups(bin_of, room), (groups * GROUP, GROUP), x, edges, low, scale, out)
+    run.launch(counts_of_groups(bin_of, room), (-(-n // span) * GROUP, GROUP), x, span, edges, low, scale, out)
 
 
 def histogram(
@@ -136,7 +137,7 @@ def histogram(
     queue = x.queue
     result = result_array(out, (bins,), _usm.int64, queue)
     # Edges of NumPy have the type of the elements, if that is one of floats.
-    edge_array = asarray(edges, dtype=x.dtype if x.dtype.kind == "f" else _usm.float64, queue=queue)
+    edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, queue=queue)
     run = Run(queue, after)
     if x.size:
         _launch_counts(run, flat(x), bin_of_edges, edge_array, low, bins / (high - low), bins, result)

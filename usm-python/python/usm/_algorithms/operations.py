@@ -5,6 +5,7 @@ from functools import lru_cache
 from .. import _usm
 from .._kernel import device_func
 from .._usm import DType
+from .run import kind_of
 from .text import Text, maximum, minimum
 
 #: The names of operations.
@@ -57,7 +58,7 @@ class Operation:
         """As `identity_of`, with the ends of the type for `min` and `max`."""
         if self.name not in ("min", "max"):
             return self.identity
-        if dtype.kind == "f":
+        if kind_of(dtype) == "f":
             return float("inf") if self.name == "min" else float("-inf")
         bits = 8 * dtype.itemsize
         if dtype.kind == "b":

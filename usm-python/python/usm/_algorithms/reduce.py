@@ -5,48 +5,57 @@ from functools import lru_cache
 from typing import Any
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_global_size, get_group_id, get_local_id, kernel, local, private
+from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, windows, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
+#: Elements that an item of a group loads at a time.
+EACH = 8
 
 
 @lru_cache(256)
 def of_groups(combine, dtype, group):
-    """Each group combines the elements that are its turn, then its items' numbers by a tree."""
+    """Each group combines the elements of its span, then its items' numbers by a tree."""
+    levels = group.bit_length() - 1
 
     @kernel
-    def reduce_groups(x, out):
-        shared = local.array(group, dtype)
+    def reduce_groups(x, span, out):
+        shared, mine = local.array(group, dtype), private.array(EACH, dtype)
         item, place = get_local_id(0), get_group_id(0)
-        first, step, n = get_global_id(0), get_global_size(0), x.size
-        if first < n:
-            total = dtype(x[first])
-            for k in range(first + step, n, 4 * step):
-                total = combine(total, dtype(x[k]))
-                if k + step < n:
-                    total = combine(total, dtype(x[k + step]))
-                if k + 2 * step < n:
-                    total = combine(total, dtype(x[k + 2 * step]))
-                if k + 3 * step < n:
-                    total = combine(total, dtype(x[k + 3 * step]))
+        start = place * span
+        stop = min(start + span, x.size)
+        count = stop - start
+        if item < count and start + item < x.size:
+            total = dtype(x[start + item])
+            for k in range(start + item + group, stop, EACH * group):
+                # All loads before the first number is needed.
+                for j in range(EACH):
+                    if k + j * group < stop and k + j * group < x.size:
+                        mine[j] = dtype(x[k + j * group])
+                for j in range(EACH):
+                    if k + j * group < stop:
+                        total = combine(total, mine[j])
             shared[item] = total
         barrier(CLK_LOCAL_MEM_FENCE)
-        count = n - place * group
-        half = group // 2
-        while half > 0:
+        for level in range(levels):
+            half = group >> level + 1
             if item < half and item + half < count and item + half < group:
                 shared[item] = combine(shared[item], shared[item + half])
             barrier(CLK_LOCAL_MEM_FENCE)
-            half //= 2
         if item == 0:
             out[place] = shared[0]
 
     return reduce_groups
+
+
+def span_of(n):
+    """Elements of a group, whose items load `EACH` at a time."""
+    tile = EACH * GROUP
+    return -(-n // (tile * MOST_GROUPS)) * tile
 
 
 @lru_cache(256)
@@ -90,17 +99,20 @@ def launch_reduction(run, operation, x, dtype, out):
 
     Returns the array of the result.
     """
-    combine = operation.combine
+    combine, result_dtype, dtype = operation.combine, dtype, work_type(dtype)
+    if out is None and result_dtype != dtype:
+        out = empty(1, result_dtype, queue=run.queue)
     if not is_cpu(run.queue):
-        groups = min(MOST_GROUPS, -(-x.size // (4 * GROUP)))
+        reduce_groups, span = of_groups(combine, dtype, GROUP), span_of(x.size)
+        groups = -(-x.size // span)
         if groups > 1:
             # One allocation, since each takes as long as a small launch.
             both = empty(groups + (out is None), dtype, queue=run.queue)
             partial, out = both[:groups], both[groups:] if out is None else out
-            run.launch(of_groups(combine, dtype, GROUP), (groups * GROUP, GROUP), x, partial)
+            run.launch(reduce_groups, (groups * GROUP, GROUP), x, span, partial)
             x = partial
         out = empty(1, dtype, queue=run.queue) if out is None else out
-        run.launch(of_groups(combine, dtype, GROUP), (GROUP, GROUP), x, out)
+        run.launch(reduce_groups, (GROUP, GROUP), x, span, out)
         return out
     out = empty(1, dtype, queue=run.queue) if out is None else out
     while x.size >= 2 * CHUNK:
@@ -166,35 +178,48 @@ def is_greater(a, b):
 
 
 @lru_cache(256)
-def places_of_groups(is_better, dtype, group):
-    """Each group finds the best element of its turns, and of equal ones the first."""
+def places_of_groups(is_better, dtype, group, begins):
+    """Each group finds the best element of its turns, and of equal ones the first.
+
+    If it `begins`, an element's place is its index; otherwise `places` has it.
+    """
+    levels = group.bit_length() - 1
 
     @kernel
-    def best_of_groups(x, places, values, out):
+    def best_of_groups(x, span, places, values, out):
         best, where = local.array(group, dtype), local.array(group, _usm.int64)
+        mine = private.array(EACH, dtype)
         item, place = get_local_id(0), get_group_id(0)
-        first, step, n = get_global_id(0), get_global_size(0), x.size
-        if first < n:
+        start = place * span
+        stop = min(start + span, x.size)
+        count, first = stop - start, start + item
+        if item < count and first < x.size:
             value, index = x[first], first
-            if first < places.size:
-                index = places[first]
-            for k in range(first + step, n, step):
-                other, at = x[k], k
-                if k < places.size:
-                    at = places[k]
-                if is_better(other, value) or (at < index and not is_better(value, other)):
-                    value, index = other, at
+            if begins:
+                for k in range(first + group, stop, EACH * group):
+                    for j in range(EACH):
+                        if k + j * group < stop and k + j * group < x.size:
+                            mine[j] = x[k + j * group]
+                    for j in range(EACH):
+                        if k + j * group < stop and is_better(mine[j], value):
+                            value, index = mine[j], k + j * group
+            else:
+                if first < places.size:
+                    index = places[first]
+                for k in range(first + group, min(stop, places.size), group):
+                    if k < x.size:
+                        other, at = x[k], places[k]
+                        if is_better(other, value) or (at < index and not is_better(value, other)):
+                            value, index = other, at
             best[item], where[item] = value, index
         barrier(CLK_LOCAL_MEM_FENCE)
-        count = n - place * group
-        half = group // 2
-        while half > 0:
+        for level in range(levels):
+            half = group >> level + 1
             if item < half and item + half < count and item + half < group:
                 better = is_better(best[item + half], best[item])
                 if better or (where[item + half] < where[item] and not is_better(best[item], best[item + half])):
                     best[item], where[item] = best[item + half], where[item + half]
             barrier(CLK_LOCAL_MEM_FENCE)
-            half //= 2
         if item == 0:
             if place < values.size:
                 values[place] = best[0]
@@ -232,23 +257,26 @@ def _place_of_best(x, is_better, name, out, after, wait):
     result = result_array(out, (), _usm.int64, x.queue)
     run = Run(x.queue, after)
     x, queue = flat(x), x.queue
-    places = none = empty(0, _usm.int64, queue=queue)
-    no_values = empty(0, x.dtype, queue=queue)
-    cpu = is_cpu(queue)
+    dtype, places, cpu, begins = work_type(x.dtype), None, is_cpu(queue), True
     while True:
-        count = -(-x.size // CHUNK) if cpu else min(MOST_GROUPS, -(-x.size // GROUP))
-        if not cpu and places is not none and count <= 16:
-            count = 1
+        span = CHUNK if cpu else span_of(x.size)
+        count = -(-x.size // span)
         last = count == 1
-        values = no_values if last else empty(count, x.dtype, queue=queue)
-        found = result.reshape(1) if last else empty(count, _usm.int64, queue=queue)
+        if begins or not last:
+            rows = 0 if last else count
+            values, found = windows(queue, (rows, dtype), (rows, _usm.int64))
+        if begins:
+            places = found[:0]
+        if last:
+            values, found = values[:0], result.reshape(1)
         if cpu:
             run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
         else:
-            run.launch(places_of_groups(is_better, x.dtype, GROUP), (count * GROUP, GROUP), x, places, values, found)
+            best_of_groups = places_of_groups(is_better, dtype, GROUP, begins)
+            run.launch(best_of_groups, (count * GROUP, GROUP), x, span, places, values, found)
         if last:
             return run.finish(result, wait)
-        x, places = values, found
+        x, places, begins = values, found, False
 
 
 def argmin(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:

@@ -1,5 +1,6 @@
 """Arrays and launches of ready algorithms."""
 
+from .. import _usm
 from .._usm import Array, DType, Event, _nrt_window, asarray, empty
 from ..errors import KernelError, RequestError
 
@@ -18,11 +19,21 @@ def given_array(given, name="x"):
     return array
 
 
+def kind_of(dtype):
+    """The kind of a type in NumPy; of bfloat16, which NumPy does not have, that of floats."""
+    return "f" if dtype.name == "bfloat16" else dtype.kind
+
+
+def work_type(dtype):
+    """The type that kernels compute in, for results of this type."""
+    return _usm.float32 if dtype.itemsize == 2 and kind_of(dtype) == "f" else dtype
+
+
 def check_elements(dtype, name):
-    kind, size = dtype.kind, dtype.itemsize
-    if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (4, 8)))):
+    kind, size = kind_of(dtype), dtype.itemsize
+    if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
         raise KernelError(
-            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float32 and float64 are"
+            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
         )
 
 
@@ -42,7 +53,7 @@ def result_array(out, shape, dtype, queue):
 def may_cast(one, two):
     """Whether NumPy's casting by the same kind allows a cast."""
     order = {"b": 0, "u": 1, "i": 2, "f": 3}
-    one, two = order.get(DType(one).kind, 9), order.get(DType(two).kind, 9)
+    one, two = order.get(kind_of(DType(one)), 9), order.get(kind_of(DType(two)), 9)
     return one <= two < 9
 
 
@@ -58,6 +69,20 @@ def flat(array):
 def bits_of(array):
     """The memory of an array's elements as unsigned integers of their size."""
     return _nrt_window(array, array.pointer, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
+
+
+def windows(queue, *parts):
+    """Arrays of these lengths and types in one block: an allocation is as slow as a launch."""
+    starts, size = [], 0
+    for count, dtype in parts:
+        starts.append(size)
+        size += -(-count * dtype.itemsize // 64) * 64
+    block = empty(size, _usm.uint8, queue=queue)
+    start = block.pointer
+    return [
+        _nrt_window(block, start + offset, [count], [dtype.itemsize], dtype.str, False)
+        for offset, (count, dtype) in zip(starts, parts)
+    ]
 
 
 def is_cpu(queue):
@@ -82,7 +107,11 @@ class Run:
 
     def launch(self, kernel, sizes, *arguments):
         """Launches a kernel over `global` or `(global, local)` items."""
-        self.event = kernel[sizes].submit(*arguments, after=self.after)
+        self.submit(kernel[sizes], *arguments)
+
+    def submit(self, launch, *arguments):
+        """Submits a kernel with its range."""
+        self.event = launch.submit(*arguments, after=self.after)
         self.after = [] if self.queue.is_in_order else [self.event]
 
     def finish(self, result, wait):

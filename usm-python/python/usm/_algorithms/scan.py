@@ -8,8 +8,8 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, get_global_id, get_group_id,
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .reduce import of_chunks
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array
+from .reduce import of_chunks, of_groups
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -34,32 +34,6 @@ def of_items(combine, dtype, chunk, exclusive):
                 out[k] = total
 
     return scan_chunks
-
-
-@lru_cache(256)
-def of_spans(combine, dtype, group, neutral):
-    """Each group combines the elements of its span."""
-
-    @kernel
-    def reduce_spans(x, span, out):
-        shared = local.array(group, dtype)
-        item, place = get_local_id(0), get_group_id(0)
-        start = place * span
-        total = dtype(neutral)
-        for k in range(start + item, min(start + span, x.size), group):
-            total = combine(total, dtype(x[k]))
-        shared[item] = total
-        barrier(CLK_LOCAL_MEM_FENCE)
-        half = group // 2
-        while half > 0:
-            if item < half and item + half < group:
-                shared[item] = combine(shared[item], shared[item + half])
-            barrier(CLK_LOCAL_MEM_FENCE)
-            half //= 2
-        if item == 0:
-            out[place] = shared[0]
-
-    return reduce_spans
 
 
 @lru_cache(256)
@@ -99,13 +73,13 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
             for level in range(levels):
                 step = 1 << 2 * level
                 here = totals[item]
-                if 0 <= item - step:
+                if 0 < step <= item:
                     here = combine(totals[item - step], here)
                 others[item] = here
                 barrier(CLK_LOCAL_MEM_FENCE)
-                step *= 2
-                if 0 <= item - step:
-                    here = combine(others[item - step], here)
+                double = 2 << 2 * level
+                if 0 < double <= item:
+                    here = combine(others[item - double], here)
                 totals[item] = here
                 barrier(CLK_LOCAL_MEM_FENCE)
             running = carry
@@ -134,6 +108,7 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
 def launch_scan(run, operation, x, dtype, neutral, exclusive, out):
     """Launches a scan of a flat array, which has elements, to a flat `out`."""
     combine, n, queue = operation.combine, x.size, run.queue
+    dtype = work_type(dtype)
     if is_cpu(queue):
         chunks, rest = divmod(n, CHUNK)
         first = empty(1, dtype, queue=queue)
@@ -159,10 +134,11 @@ def launch_scan(run, operation, x, dtype, neutral, exclusive, out):
     groups = min(MOST_GROUPS, tiles) if tiles > 4 else 1
     span = -(-tiles // groups) * tile
     groups = -(-n // span)
-    before = empty(groups if groups > 1 else 0, dtype, queue=queue)
+    numbers = empty(2 * groups if groups > 1 else 0, dtype, queue=queue)
+    before = numbers[: numbers.size // 2]
     if groups > 1:
-        totals = empty(groups, dtype, queue=queue)
-        run.launch(of_spans(combine, dtype, GROUP, neutral), (groups * GROUP, GROUP), x, span, totals)
+        totals = numbers[groups:]
+        run.launch(of_groups(combine, dtype, GROUP), (groups * GROUP, GROUP), x, span, totals)
         launch_scan(run, operation, totals, dtype, neutral, True, before)
     run.launch(scan_tiles, (groups * GROUP, GROUP), x, before, span, out)
 

@@ -10,31 +10,26 @@ from functools import lru_cache
 from typing import Any
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local, private
+from .._kernel import device_func, get_global_id, kernel, private
 from .._usm import Array, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, result_array
+from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, result_array
 from .scan import launch_scan
+from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
-#: Bits of a digit. An item of a CPU has 256 counters of its own, a group 16 for each item.
-_CPU_BITS, _BITS = 8, 4
-_DIGITS = 1 << _BITS
-#: Copies of a group's counters, so that neighbours count side by side.
-_COPIES = 32
-#: The most groups: with one more, the sums of their counters take two launches.
-_MOST_GROUPS = 512
+#: The bits of infinity.
+_INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
 #: The most chunks of a CPU.
 _MOST_CHUNKS = 64
 
 
 @lru_cache(32)
-def order_of(kind, bits):
-    """The function from an element's bits to its order."""
+def order_of(kind, bits, infinity=0):
+    """The function from an element's bits to its order. `infinity` are the bits of that number."""
     sign = 1 << bits - 1
     unsigned = getattr(_usm, f"uint{bits}")
     most = (1 << bits) - 1
-    infinity = {32: 0x7F800000, 64: 0x7FF0000000000000}.get(bits, 0)
 
     @device_func
     def of_unsigned(x):
@@ -77,7 +72,7 @@ def counts_of_chunks(order):
 
 
 @lru_cache(64)
-def moves_of_chunks(order, moves_places, begins):
+def moves_of_chunks(order, moves_keys, moves_places, begins):
     """Each item moves the elements of a chunk, and their places, to where their digits belong."""
 
     @kernel
@@ -92,8 +87,9 @@ def moves_of_chunks(order, moves_places, begins):
             digit = int((order(bits) >> shift) & 255)
             target = own[digit]
             own[digit] = target + 1
-            if 0 <= target < out.size:
-                out[target] = bits
+            if moves_keys:
+                if 0 <= target < out.size:
+                    out[target] = bits
             if moves_places:
                 if 0 <= target < places_out.size:
                     if begins:
@@ -104,189 +100,70 @@ def moves_of_chunks(order, moves_places, begins):
     return move_by_digit
 
 
-@lru_cache(64)
-def counts_of_spans(order, group):
-    """Each group counts the digits of its span."""
-
-    @kernel
-    def count_digits(x, span, shift, counts):
-        seen = local.array(_DIGITS * _COPIES, _usm.uint32)
-        item, place = get_local_id(0), get_group_id(0)
-        for k in range(item, _DIGITS * _COPIES, group):
-            seen[k] = 0
-        barrier(CLK_LOCAL_MEM_FENCE)
-        start = place * span
-        copy = item & (_COPIES - 1)
-        for k in range(start + item, min(start + span, x.size), group):
-            digit = int((order(x[k]) >> shift) & (_DIGITS - 1))
-            atomic.add(seen, digit * _COPIES + copy, 1)
-        barrier(CLK_LOCAL_MEM_FENCE)
-        if item < _DIGITS:
-            total = _usm.uint32(0)
-            for k in range(_COPIES):
-                total += seen[item * _COPIES + k]
-            counts[item, place] = total
-
-    return count_digits
-
-
-@lru_cache(64)
-def moves_of_spans(order, bits_type, group, each, moves_places, begins):
-    """Each group moves the elements of its span, a tile of `each` elements an item at a time.
-
-    A tile is sorted by the digit in local memory first, so that neighbours are written together.
-    """
-    tile = group * each
-    # A gap after each 32 elements: neighbours of a stride lie in different banks.
-    room = tile + tile // 32
-    cells = _DIGITS * group
-    cells_room = cells + cells // 32
-    share = cells // group
-    levels = (group.bit_length() - 1) // 2
-
-    @kernel
-    def move_by_digit(x, places, span, shift, before, out, places_out):
-        given, ranked = local.array(room, bits_type), local.array(room, bits_type)
-        ranks, counters = local.array(room, _usm.uint16), local.array(cells_room, _usm.uint16)
-        totals, others = local.array(group, _usm.uint32), local.array(group, _usm.uint32)
-        target = local.array(_DIGITS, _usm.int64)
-        route = private.array(1, _usm.int64)
-        item, place = get_local_id(0), get_group_id(0)
-        start = place * span
-        stop = min(start + span, x.size)
-        if item < _DIGITS:
-            target[item] = before[item, place]
-        for base in range(start, stop, tile):
-            count = min(stop - base, tile)
-            for j in range(each):
-                at = j * group + item
-                if at < count and base + at < x.size:
-                    given[at + at // 32] = x[base + at]
-            for j in range(share):
-                at = j * group + item
-                counters[at + at // 32] = 0
-            barrier(CLK_LOCAL_MEM_FENCE)
-            # Each item ranks its own elements in order.
-            for j in range(each):
-                at = item * each + j
-                if at < count:
-                    cell = int((order(given[at + at // 32]) >> shift) & (_DIGITS - 1)) * group + item
-                    rank = counters[cell + cell // 32]
-                    ranks[at + at // 32] = rank
-                    counters[cell + cell // 32] = rank + 1
-            barrier(CLK_LOCAL_MEM_FENCE)
-            # The cells, digit by digit and in each by items, become the sums of those before.
-            total = _usm.uint32(0)
-            for j in range(share):
-                at = item * share + j
-                total += counters[at + at // 32]
-            totals[item] = total
-            barrier(CLK_LOCAL_MEM_FENCE)
-            for level in range(levels):
-                step = 1 << 2 * level
-                here = totals[item]
-                if 0 <= item - step:
-                    here += totals[item - step]
-                others[item] = here
-                barrier(CLK_LOCAL_MEM_FENCE)
-                step *= 2
-                if 0 <= item - step:
-                    here += others[item - step]
-                totals[item] = here
-                barrier(CLK_LOCAL_MEM_FENCE)
-            running = _usm.uint32(0)
-            if item > 0:
-                running = totals[item - 1]
-            for j in range(share):
-                at = item * share + j
-                number = counters[at + at // 32]
-                counters[at + at // 32] = running
-                running += number
-            barrier(CLK_LOCAL_MEM_FENCE)
-            for j in range(each):
-                own = item * each + j
-                if own < count:
-                    bits = given[own + own // 32]
-                    digit = int((order(bits) >> shift) & (_DIGITS - 1))
-                    cell, first = digit * group + item, digit * group
-                    at = counters[cell + cell // 32] + ranks[own + own // 32]
-                    if at < tile:
-                        ranked[at + at // 32] = bits
-                    if moves_places:
-                        route[0] = target[digit] + (int(at) - counters[first + first // 32])
-                        to = route[0]
-                        if 0 <= to < places_out.size:
-                            if begins:
-                                places_out[to] = base + own
-                            elif base + own < places.size:
-                                places_out[to] = places[base + own]
-            barrier(CLK_LOCAL_MEM_FENCE)
-            for j in range(each):
-                at = j * group + item
-                if at < count:
-                    bits = ranked[at + at // 32]
-                    digit = int((order(bits) >> shift) & (_DIGITS - 1))
-                    first = digit * group
-                    # Read back, so that the proof of the bounds takes it for any number.
-                    route[0] = target[digit] + (at - counters[first + first // 32])
-                    to = route[0]
-                    if 0 <= to < out.size:
-                        out[to] = bits
-            barrier(CLK_LOCAL_MEM_FENCE)
-            if item < _DIGITS:
-                end, first = count, item * group
-                if item < _DIGITS - 1:
-                    after = first + group
-                    end = int(counters[after + after // 32])
-                target[item] += end - counters[first + first // 32]
-            barrier(CLK_LOCAL_MEM_FENCE)
-
-    return move_by_digit
-
-
 _SUM = operation_of("sum")
 
 
 def _launch_sort(run, x, out, places_out):
-    """Sorts flat bits `x` to `out`; with `places_out` it writes the elements' places too."""
-    queue, n, bits_type = run.queue, x.size, x.dtype
-    cpu = is_cpu(queue)
-    order, x, out = order_of(x.dtype.kind, 8 * x.itemsize), bits_of(x), bits_of(out)
-    moves_places = places_out is not None
-    bits = _CPU_BITS if cpu else _BITS
-    if cpu:
-        parts = min(_MOST_CHUNKS, -(-n // CHUNK))
-        span, sizes = -(-n // parts), parts
-    else:
-        each = 8 if x.itemsize < 8 else 4
-        tile = each * GROUP
-        span = -(-n // (tile * _MOST_GROUPS)) * tile
-        parts = -(-n // span)
-        sizes = (parts * GROUP, GROUP)
-    passes = 8 * bits_type.itemsize // bits
-    counts = empty((1 << bits, parts), _usm.uint32, queue=queue)
-    before = empty((1 << bits, parts), _usm.int64, queue=queue)
-    spare = empty(n, x.dtype, queue=queue) if passes > 1 else out
+    """Sorts the flat array `x` to `out`. With `places_out`, `out` is None, and it writes the
+    elements' places there."""
+    n, order = x.size, order_of(kind_of(x.dtype), 8 * x.itemsize, _INFINITY.get(x.dtype.name, 0))
+    cpu, bits = is_cpu(run.queue), bits_of(x)
+    passes = 8 * x.itemsize // BITS
     places_type = _usm.uint32 if n < 1 << 32 else _usm.int64
-    spare_places = [empty(n, places_type, queue=queue) for _ in range(2)] if moves_places and passes > 1 else []
-    no_places = empty(0, _usm.uint32, queue=queue)
-    source, places = x, no_places
+    targets = [None] * passes
+    # The last pass writes to the result, and those before it to spare memory in turns.
+    spares = [empty(n, bits.dtype, queue=run.queue) for _ in range(min(passes - 1, 1 + (out is None)))]
+    for number in range(passes - 1):
+        behind = passes - 2 - number
+        targets[number] = spares[0] if behind % 2 == 0 else bits_of(out) if out is not None else spares[1]
+    targets[-1] = bits if out is None else bits_of(out)
+    no_places = empty(0, _usm.uint32, queue=run.queue)
+    places_to = [no_places] * passes
+    if places_out is not None:
+        spare_places = [empty(n, places_type, queue=run.queue) for _ in range(min(passes - 1, 2))]
+        places_to = [*(spare_places[number % 2] for number in range(passes - 1)), places_out]
+    launch = (_pass_of_chunks if cpu else _pass_of_groups)(run, x, order, places_out is not None, places_type)
+    places = no_places
     for number in range(passes):
-        target = (out, spare)[(passes - 1 - number) % 2]
-        last, begins = number == passes - 1, number == 0
-        to = no_places
-        if moves_places:
-            to = places_out if last else spare_places[number % 2]
-        shift = bits * number
-        counting = counts_of_chunks(order) if cpu else counts_of_spans(order, GROUP)
-        run.launch(counting, sizes, source, span, shift, counts)
+        launch(bits, places, number, targets[number], places_to[number], number < passes - 1 or out is not None)
+        bits, places = targets[number], places_to[number]
+
+
+def _pass_of_chunks(run, x, order, moves_places, places_type):
+    """The launches of a pass on a CPU."""
+    parts = min(_MOST_CHUNKS, -(-x.size // CHUNK))
+    span = -(-x.size // parts)
+    counts = empty((DIGITS, parts), _usm.uint32, queue=run.queue)
+    before = empty((DIGITS, parts), _usm.int64, queue=run.queue)
+
+    def launch(bits, places, number, target, places_out, moves_keys):
+        run.launch(counts_of_chunks(order), parts, bits, span, BITS * number, counts)
         launch_scan(run, _SUM, counts.reshape(counts.size), _usm.int64, 0, True, before.reshape(before.size))
-        if cpu:
-            moving = moves_of_chunks(order, moves_places, begins)
-        else:
-            moving = moves_of_spans(order, x.dtype, GROUP, each, moves_places, begins)
-        run.launch(moving, sizes, source, places, span, shift, before, target, to)
-        source, places = target, to
+        moving = moves_of_chunks(order, moves_keys, moves_places, number == 0)
+        run.launch(moving, parts, bits, places, span, BITS * number, before, target, places_out)
+
+    return launch
+
+
+def _pass_of_groups(run, x, order, moves_places, places_type):
+    """The launches of a pass in groups."""
+    each = elements_of_item(x.itemsize)
+    tile, n = each * GROUP, x.size
+    span = -(-n // (tile * MOST_GROUPS)) * tile
+    parts = -(-n // span)
+    numbers = empty(2 * DIGITS * parts + DIGITS, places_type, queue=run.queue)
+    counts, before = (numbers[start : start + DIGITS * parts].reshape(DIGITS, parts) for start in (0, DIGITS * parts))
+    totals = numbers[2 * DIGITS * parts :]
+    last = {"i": (1 << 8 * x.itemsize - 1) - 1}.get(x.dtype.kind, (1 << 8 * x.itemsize) - 1)
+    bits_type = bits_of(x).dtype
+
+    def launch(bits, places, number, target, places_out, moves_keys):
+        run.launch(counts_of_spans(order), (parts * GROUP, GROUP), bits, span, BITS * number, counts)
+        run.launch(add_up_counts, (DIGITS * GROUP, GROUP), counts, before, totals)
+        moving = moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_places, number == 0)
+        run.launch(moving, (parts * GROUP, GROUP), bits, places, span, BITS * number, before, totals, target, places_out)
+
+    return launch
 
 
 def sort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
@@ -325,8 +202,7 @@ def argsort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wai
         rows = x.reshape(x.size // x.shape[-1], x.shape[-1])
         targets = target.reshape(*rows.shape)
         for row in range(rows.shape[0]):
-            sorted_row = empty(rows.shape[1], x.dtype, queue=x.queue)
-            _launch_sort(run, rows[row], sorted_row, targets[row])
+            _launch_sort(run, rows[row], None, targets[row])
         if target is not result:
             run.finish(None, True)
             _usm.copy(result, target)

@@ -69,11 +69,14 @@ class Text:
             reason = getattr(error, "msg", None) or str(error)
             raise RequestError(f"{what} {text!r}: {reason}: one expression of Python is needed") from None
         self.names = []
+        #: Whether it names a type of floats.
+        self.casts = False
         called = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 self._check_call(node)
                 called.add(node.func)
+                self.casts |= node.func.id in ("float", "float32", "float64")
         names = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node not in called]
         for node in sorted(names, key=lambda node: (node.lineno, node.col_offset)):
             if node.id not in CONSTANTS and node.id not in self.names:
