@@ -154,6 +154,12 @@ size_t usm_plan_count(const usm_plan *plan);
 int usm_plan_at(const usm_plan *plan, const uint64_t *values, size_t count, uint64_t *offsets, size_t capacity,
                 usm_plan_report *report);
 
+/* As usm_plan_at, for each value of one of `dims` by its number, from its least one up to the one in `values`: one row of
+ * usm_plan_count offsets after another, and the peak of each row into `peaks`, which may be NULL. Writes the number of
+ * rows into *steps. With `offsets` NULL and `capacity` 0 it writes only that. */
+int usm_plan_at_every(const usm_plan *plan, const uint64_t *values, size_t count, size_t dimension, uint64_t *offsets,
+                      size_t capacity, uint64_t *peaks, size_t *steps);
+
 /* Frees a plan. Ignores NULL. */
 void usm_plan_free(usm_plan *plan);
 
