@@ -169,6 +169,12 @@ size_t usm_plan_count(const usm_plan *plan);
 int usm_plan_at(const usm_plan *plan, const uint64_t *values, size_t count, uint64_t *offsets, size_t capacity,
                 usm_plan_report *report);
 
+/* As usm_plan_at, for each value of one of `dims` by its number, from its least one up to the one in `values`: one row of
+ * usm_plan_count offsets after another, and the peak of each row into `peaks`, which may be NULL. Writes the number of
+ * rows into *steps. With `offsets` NULL and `capacity` 0 it writes only that. */
+int usm_plan_at_every(const usm_plan *plan, const uint64_t *values, size_t count, size_t dimension, uint64_t *offsets,
+                      size_t capacity, uint64_t *peaks, size_t *steps);
+
 /* The name of the tensor with this offset, from 0 to usm_plan_count; empty if the graph names none. Returns the length of
  * the whole name in bytes of UTF-8, without the final 0. Writes at most `capacity` bytes, the last of which is 0. */
 size_t usm_plan_name(const usm_plan *plan, size_t number, char *text, size_t capacity);

@@ -176,7 +176,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
 pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
-    hints.report_remark(json.unused());
+    hints.judge_keys(&json)?;
     let dims = file.dimensions()?;
     let values = ranged::values(&dims, &hints.dims)?;
     let graph = file.graph(&dims, &values, hints)?;

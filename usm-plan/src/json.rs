@@ -51,6 +51,11 @@ impl<'t> Documents<'t> {
         })
     }
 
+    /// The place of the first unknown key.
+    pub(crate) fn first_unused(&self) -> Option<&str> {
+        (self.unused > 0).then_some(self.first_unused.as_str())
+    }
+
     /// Reports unknown keys as a remark, without a refusal.
     #[must_use]
     pub fn unused(&self) -> Option<String> {

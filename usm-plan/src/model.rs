@@ -5,6 +5,8 @@ use core::fmt;
 use usm_pool::planner::reorder::Reordered;
 use usm_pool::{Graph, OrderBound, Problem};
 
+use crate::error::{Error, Result};
+use crate::json::Documents;
 use crate::ranged::Planned;
 
 /// The content of a file.
@@ -55,6 +57,8 @@ pub struct Hints<'a> {
     pub no_views: bool,
     /// Whether the plan is for a queue without order, so that none is chosen.
     pub out_of_order: bool,
+    /// Whether an unknown key of a graph.json is refused, not remarked.
+    pub known_keys_only: bool,
     /// Receives remarks: unused columns and keys, lifetimes that differ.
     pub remark: Option<&'a dyn Fn(&str)>,
 }
@@ -64,6 +68,19 @@ impl Hints<'_> {
     pub(crate) fn report_remark(&self, remark: Option<String>) {
         if let (Some(tell), Some(remark)) = (self.remark, remark) {
             tell(&remark);
+        }
+    }
+}
+
+impl Hints<'_> {
+    /// Refuses or reports the unknown keys of a text.
+    pub(crate) fn judge_keys(&self, json: &Documents<'_>) -> Result<()> {
+        match json.first_unused() {
+            Some(key) if self.known_keys_only => Err(Error::bad("an unknown key").in_field(key)),
+            _ => {
+                self.report_remark(json.unused());
+                Ok(())
+            }
         }
     }
 }

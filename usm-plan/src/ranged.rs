@@ -4,16 +4,20 @@
 //! tensors below each tensor, it is already planned: the offsets for a value are computed without a
 //! search.
 
+mod evaluation;
+mod tables;
+
 use usm_pool::alias::InPlace;
-use usm_pool::bound::time_cut;
 use usm_pool::planner::given;
 use usm_pool::range::expression::parse;
-use usm_pool::range::{self, At, Dimension, Fault, Item, RangeError, Term, Unordered, evaluate, prove};
+use usm_pool::range::{Dimension, Fault, RangeError, Term, Unordered, evaluate, prove};
 use usm_pool::{Buffer, Graph, Options, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::table::number;
+
+pub(crate) use tables::Tables;
 
 /// Maximum number of plans of a graph.
 pub const PLANS: usize = 8;
@@ -174,78 +178,6 @@ pub struct Planned {
     pub(crate) plans: Vec<Vec<(u64, u64)>>,
 }
 
-/// Sizes of up to this many tensors lie on the stack during an evaluation: 8 KiB.
-const FEW: usize = 1024;
-
-/// The tables of [`Ranged`](range::Ranged), owned.
-#[derive(Debug)]
-pub(crate) struct Tables {
-    dimensions: Vec<Dimension>,
-    ids: Vec<u64>,
-    /// Size, alignment, root and offset in the root of each member of the problem.
-    items: Vec<(Vec<Term>, u64, u32, Vec<Term>)>,
-    plans: Vec<Vec<(u32, u32)>>,
-    /// The blocks for the values of the problem, each with the item that gives it its size.
-    blocks: Vec<(Buffer, u32)>,
-    fits_by_order: bool,
-}
-
-impl Tables {
-    /// Ids of the tensors that have an offset.
-    pub(crate) fn ids(&self) -> &[u64] {
-        &self.ids
-    }
-
-    /// Whether a proof for one value holds for all. Every permit was used in a block of tensors
-    /// that all fill it and have bytes for that value: other tensors of a block overlap for some
-    /// values, and tensors without bytes for none. And the operators follow each other alike for
-    /// all values.
-    pub(crate) fn fits_by_order(&self) -> bool {
-        self.fits_by_order
-    }
-
-    /// Whether these are values of the dimensions.
-    pub(crate) fn fits(&self, values: &[u64]) -> Result<(), RangeError> {
-        range::fits(&self.dimensions, values)
-    }
-
-    /// The bound in bytes for some values on an in-order queue, and the number of blocks, which are
-    /// those of all values.
-    pub(crate) fn bound(&self, values: &[u64]) -> Result<(u64, usize), RangeError> {
-        let mut blocks = Vec::with_capacity(self.blocks.len());
-        for &(block, item) in &self.blocks {
-            let size = evaluate(&self.items[item as usize].0, values);
-            let size = size.map_err(|fault| RangeError::Expression { item: item as usize, fault })?;
-            blocks.push(Buffer { size, ..block });
-        }
-        Ok((time_cut(&blocks).bytes, blocks.len()))
-    }
-
-    /// Writes the offset of each tensor for some values. Up to [`FEW`] tensors need no heap.
-    pub(crate) fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At, RangeError> {
-        let count = self.items.len();
-        let mut few = [0; FEW];
-        let mut many = Vec::new();
-        let sizes = match few.get_mut(..count) {
-            Some(sizes) => sizes,
-            None => {
-                many.resize(count, 0);
-                &mut many[..]
-            }
-        };
-        let item = |index: usize| {
-            let (size, alignment, root, inside) = &self.items[index];
-            Item { size, alignment: *alignment, root: *root, inside }
-        };
-        let mut plans: [&[(u32, u32)]; PLANS] = [&[]; PLANS];
-        for (plan, pairs) in plans.iter_mut().zip(&self.plans) {
-            *plan = pairs;
-        }
-        let plans = &plans[..self.plans.len().min(PLANS)];
-        range::at(&self.dimensions, count, item, plans, values, offsets, sizes)
-    }
-}
-
 /// Describes an error with the names of the file. `ids` are those of the tensors with an offset.
 pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -> Error {
     match error {
@@ -273,7 +205,7 @@ impl Planned {
     pub fn plan(&self, graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan)> {
         let problem = problem(graph, options.queue)?;
         let tables = self.tables(&problem)?;
-        let mut offsets = vec![0; tables.items.len()];
+        let mut offsets = vec![0; tables.ids().len()];
         tables.at(&self.values, &mut offsets).map_err(|error| refusal(error, &self.dims, tables.ids()))?;
         let mut placed = vec![0; problem.buffers().len()];
         for (member, offset) in problem.members().iter().zip(&offsets) {
@@ -395,7 +327,7 @@ impl Planned {
         });
         let root = |buffer: &Buffer| (*buffer, item(buffer.id).unwrap_or(0) as u32);
         let blocks = buffers.iter().map(root).collect();
-        Ok(Tables { dimensions, ids, items, plans, blocks, fits_by_order })
+        Ok(Tables::new(dimensions, ids, items, plans, blocks, fits_by_order))
     }
 }
 

@@ -215,6 +215,28 @@ fn a_wrong_bound_on_every_order_is_refused() {
     assert_eq!(operator(299, 4), Err(Violation::OrderOperator { op: 4 }));
 }
 
+/// What the caller reads is live after the run, whatever comes first.
+#[test]
+fn bytes_after_the_run_bound_every_order() {
+    let mut builder =
+        Graph::builder().default_alignment(64).tensor(Tensor::new(0, 1)).op(Op::new("").outputs([0]));
+    for op in 1..200 {
+        builder =
+            builder.tensor(Tensor::new(op, 100)).op(Op::new("").inputs([op / 3]).outputs([op])).output(op);
+    }
+    let graph = builder.build().expect("graph");
+    let best = reorder(&graph, InPlace::Never).expect("order");
+    let bound = best.every_order.expect("no loops");
+    // 199 of them, of which the topmost needs no rounding.
+    assert_eq!((bound.bytes, best.bound), (199 * 128 - 28, 199 * 128 - 28));
+    let none = OrderCertificate::Sets { first: Vec::new(), last: Vec::new() };
+    assert_eq!(bound.certificate, none);
+    let ordered = graph.reordered(&best.order).expect("an order");
+    assert_eq!(verify::order_bound(&ordered, &bound), Ok(()));
+    let wrong = OrderBound::new(bound.bytes + 1, none);
+    assert_eq!(verify::order_bound(&ordered, &wrong), Err(Violation::OrderBelow { limit: bound.bytes }));
+}
+
 #[test]
 fn a_workspace_is_live_during_its_operator_alone() {
     let graph = Graph::builder()

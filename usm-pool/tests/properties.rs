@@ -48,6 +48,17 @@ proptest! {
             let peak = verify::intervals(&buffers, &plan.offsets, u64::MAX).expect("no overlap");
             prop_assert_eq!(peak, plan.peak);
             prop_assert_eq!(verify::sweep(&buffers, &plan.offsets, u64::MAX), Ok(peak));
+            // The room that the plan needs, and one byte less.
+            for checker in [verify::intervals, verify::sweep] {
+                prop_assert_eq!(checker(&buffers, &plan.offsets, peak), Ok(peak));
+                if let Some(less) = peak.checked_sub(1) {
+                    let refusal = checker(&buffers, &plan.offsets, less);
+                    prop_assert!(
+                        matches!(refusal, Err(verify::Violation::Outside { capacity, .. }) if capacity == less),
+                        "{refusal:?}"
+                    );
+                }
+            }
             prop_assert!(plan.lower_bound <= plan.peak);
         }
         // The portfolio is never worse than its parts.

@@ -416,3 +416,49 @@ def test_a_package_that_onnxruntime_needs_is_named(package, monkeypatch):
             monkeypatch.setattr(sys.modules[name], "__spec__", object(), raising=False)
     with pytest.raises(ImportError, match=f"usm.adapt.onnxruntime needs the package {package}: "):
         usm.adapt.onnxruntime(b"")
+
+
+def test_tinygrad_runs_with_our_plan_and_no_larger_arena(monkeypatch):
+    tinygrad = require("tinygrad", "runs a schedule")
+    memory, schedule = require("tinygrad.schedule.memory", "plans"), require("tinygrad.schedule", "calls the planner")
+    monkeypatch.setenv("DEV", "PYTHON")
+    sizes = {"theirs": 0, "ours": 0}
+
+    def arenas(linear):
+        """Bytes of all buffers that the calls of a schedule name and nobody holds."""
+        used = {buffer for call in linear.src for source in call.src[1:] for buffer in source.toposort() if buffer.op.name == "BUFFER"}
+        return sum(buffer.max_numel() * buffer.dtype.itemsize for buffer in used)
+
+    def ours(linear, held=None):
+        made = usm.adapt.tinygrad(linear, held)
+        sizes["ours"] += arenas(made)
+        sizes["theirs"] += arenas(theirs(linear, held))
+        return made
+
+    theirs = memory.memory_plan_rewrite
+
+    def network(seed):
+        source = numpy.random.default_rng(seed)
+        layers = [tinygrad.Tensor(source.standard_normal((12, 12), dtype=numpy.float32)).realize() for _ in range(5)]
+        x = y = tinygrad.Tensor(source.standard_normal((7 + seed, 12), dtype=numpy.float32)).realize()
+        for layer in layers:
+            y = (x @ layer).relu().contiguous()
+            x = (x + y @ layer).contiguous() if seed % 2 else (y * 2).contiguous()
+        return (x.sum(0) + y.max(0)).numpy()
+
+    expected = [network(seed) for seed in range(3)]
+    monkeypatch.setattr(schedule, "memory_plan_rewrite", ours)
+    for seed in range(3):
+        assert (network(seed) == expected[seed]).all()
+    assert 0 < sizes["ours"] <= sizes["theirs"]
+
+
+def test_tinygrad_gets_typed_errors(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tinygrad.schedule.memory", None)
+    with pytest.raises(ImportError, match="usm.adapt.tinygrad needs the package tinygrad"):
+        usm.adapt.tinygrad(None)
+    monkeypatch.undo()
+    require("tinygrad", "has schedules")
+    for wrong in (None, 3, [], "linear"):
+        with pytest.raises(usm.RequestError, match="is no schedule of tinygrad"):
+            usm.adapt.tinygrad(wrong)

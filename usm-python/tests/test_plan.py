@@ -305,9 +305,12 @@ def test_an_empty_table_has_a_plan():
     assert (plan.peak, len(plan), bytes(plan.offsets), plan.optimal) == (0, 0, b"", True)
 
 
-def test_unknown_keys_are_warned_of():
-    with pytest.warns(UserWarning, match="odd"):
+def test_unknown_keys_are_refused_by_their_name():
+    with pytest.raises(usm.RequestError, match="odd: an unknown key"):
         usm.plan({**CHAIN, "odd": 1})
+    tensors = [{**CHAIN["tensors"][0], "aligment": 64}, *CHAIN["tensors"][1:]]
+    with pytest.raises(usm.RequestError, match=r"tensors\.0\.aligment: an unknown key"):
+        usm.plan({**CHAIN, "tensors": tensors})
 
 
 def hard():

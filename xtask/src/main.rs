@@ -40,6 +40,7 @@ mod report;
 mod sanitize;
 mod setup;
 mod site;
+mod sources;
 mod spirv;
 mod system;
 mod test;
@@ -91,7 +92,8 @@ usage: cargo xtask <command>
   site                  the pages of the Python package that is installed, and of the Rust libraries, in target/site
   wheel [--bare]        the Python package with that library inside; prints where it is. --bare: size and platform, and what a user
                         tries first, in an environment with NumPy and the wheel alone
-  wheels [PART...]      the wheels of a release: manylinux x86-64 and aarch64, musllinux x86-64, in target/dist
+  wheels [PART...]      the wheels of a release: manylinux x86-64 and aarch64, musllinux x86-64, and the source distribution,
+                        in target/dist; `sources`: the latter, and what pip builds from it and from a checkout
   notes [VERSION]       what CHANGELOG.md says about a version, by default this one: the notes of its release
 
 environment:

@@ -74,14 +74,19 @@ pub(crate) fn parts(report: &mut Report, wheel: &Path) {
 /// Runs a wheel of this machine in an environment with NumPy alone.
 pub(crate) fn started(report: &mut Report, wheel: &Path) {
     if report.check("set-up: NumPy and the wheel alone", || bare(wheel)) {
-        report.command(
-            "Python with NumPy alone",
-            Command::new(bare_python())
-                .arg("-I")
-                .arg(environment::root().join("usm-python/tests/bare.py"))
-                .env("USM_DEVICE", "host"),
-        );
+        first_steps(report, "Python with NumPy alone");
     }
+}
+
+/// What a user tries first, with the package that is installed beside NumPy alone.
+pub(crate) fn first_steps(report: &mut Report, name: &str) {
+    report.command(
+        name,
+        Command::new(bare_python())
+            .arg("-I")
+            .arg(environment::root().join("usm-python/tests/bare.py"))
+            .env("USM_DEVICE", "host"),
+    );
 }
 
 /// Prints the wheel's parts, and checks its size, and every file in it by auditwheel.
@@ -115,6 +120,12 @@ pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
 
 /// An environment with the wheel and the NumPy of the tests.
 fn bare(wheel: &Path) -> Result<(), String> {
+    bare_environment()?;
+    succeed(pip().args(["install", "--no-index", "--force-reinstall"]).arg("--no-deps").arg(wheel))
+}
+
+/// An environment with the NumPy of the tests.
+pub(crate) fn bare_environment() -> Result<(), String> {
     let (venv, list) = (environment::bare(), environment::root().join("xtask/requirements.txt"));
     let list = folder::read(&list)?;
     let numpy = list.lines().find(|line| line.starts_with("numpy==")).ok_or("no pin of NumPy")?;
@@ -124,14 +135,15 @@ fn bare(wheel: &Path) -> Result<(), String> {
         succeed(pip().args(["install", numpy]))?;
         folder::stamp(&venv, numpy)?;
     }
-    succeed(pip().args(["install", "--no-index", "--force-reinstall"]).arg("--no-deps").arg(wheel))
+    Ok(())
 }
 
 fn bare_python() -> PathBuf {
     environment::bare().join("bin/python")
 }
 
-fn pip() -> Command {
+/// The pip of that environment.
+pub(crate) fn pip() -> Command {
     let mut pip = command(bare_python());
     pip.args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
         .env("PIP_ROOT_USER_ACTION", "ignore");

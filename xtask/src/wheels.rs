@@ -1,5 +1,6 @@
 //! `cargo xtask wheels [PART...]`: the wheels of a release, for every platform. Each is checked,
-//! and started where this machine or qemu's emulation can.
+//! and started where this machine or qemu's emulation can. And the source distribution, installed
+//! as a user's pip does it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::process::Command;
 use crate::command::{self, command};
 use crate::report::{Report, chosen};
 use crate::wheel::{self, Platform};
-use crate::{Failure, environment, folder, system, toolchains};
+use crate::{Failure, environment, folder, sources, system, toolchains};
 
 struct Wheel {
     name: &'static str,
@@ -62,12 +63,19 @@ const WHEELS: [Wheel; 3] = [
     },
 ];
 
+/// The part of the source distribution.
+const SOURCES: &str = "sources";
+
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
-    let parts = chosen(&WHEELS, |wheel| wheel.name, arguments)?;
+    let names: Vec<&'static str> = WHEELS.iter().map(|wheel| wheel.name).chain([SOURCES]).collect();
+    let parts = chosen(&names, |name| name, arguments)?;
     folder::remove(&finished())?;
     let python_stands = report.check("set-up: Python", crate::python::virtual_environment);
-    for part in parts.into_iter().filter(|_| python_stands) {
+    if !python_stands {
+        return report.finish();
+    }
+    for part in WHEELS.iter().filter(|wheel| parts.contains(&&wheel.name)) {
         let name = format!("wheel: {}", part.name);
         if let Err(reason) = requirements(part) {
             report.missing(&name, &reason);
@@ -86,6 +94,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
             });
             start(&mut report, part, &file);
         }
+    }
+    if parts.contains(&&SOURCES) {
+        sources::parts(&mut report, &finished());
     }
     report.finish()
 }

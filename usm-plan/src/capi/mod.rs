@@ -56,25 +56,31 @@ impl Kind {
 
     /// The offsets for some values, and their quality if the caller wants a report.
     fn offsets_for(&self, values: &[u64], report: bool) -> Result<Made> {
-        let given = |dimensions: usize| match values.len() {
-            given if given == dimensions => Ok(()),
-            given => {
-                let reason = format!("{given} given, but the graph has {dimensions} dimensions");
-                Err(Error::bad(reason).in_field("values"))
-            }
-        };
         match self {
-            Self::One(made) => given(0).map(|()| Made::clone(made)),
+            Self::One(made) => check_count(values, 0).map(|()| Made::clone(made)),
             Self::Every(plan) => {
-                given(plan.dims().len())?;
+                check_count(values, plan.dims().len())?;
                 let mut offsets = vec![0; plan.ids().len()];
-                let at = plan.at(values, &mut offsets)?;
-                let report = match report {
-                    true => Report::at(plan, values, at.peak)?,
-                    false => Report::default(),
+                let report = if report {
+                    let (at, bound, blocks) = plan.at_with_bound(values, &mut offsets)?;
+                    Report::at(at.peak, bound, blocks)
+                } else {
+                    plan.at(values, &mut offsets)?;
+                    Report::default()
                 };
                 Ok(Made { offsets, report, ..Made::default() })
             }
+        }
+    }
+}
+
+/// Whether there is a value for each dimension.
+fn check_count(values: &[u64], dimensions: usize) -> Result<()> {
+    match values.len() {
+        given if given == dimensions => Ok(()),
+        given => {
+            let reason = format!("{given} given, but the graph has {dimensions} dimensions");
+            Err(Error::bad(reason).in_field("values"))
         }
     }
 }
@@ -214,6 +220,53 @@ export! {
             unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
             unsafe { made.report.write(report, room) };
+            Ok(())
+        })
+    }
+
+    /// Writes the offsets for each value of a dimension up to a given one.
+    fn usm_plan_at_every(
+        plan: *const UsmPlan,
+        values: *const u64,
+        count: usize,
+        dimension: usize,
+        offsets: *mut u64,
+        capacity: usize,
+        peaks: *mut u64,
+        steps: *mut usize,
+    ) -> c_int {
+        guarded(|| {
+            // SAFETY: the contract demands null or a live plan.
+            let plan = unsafe { plan.as_ref() }.ok_or_else(|| null("plan"))?;
+            check_array(steps, 1, "steps")?;
+            // SAFETY: the contract demands room for one number.
+            unsafe { steps.write(0) };
+            // SAFETY: the contract demands null or `count` numbers.
+            let values = unsafe { copied(values, count, "values") }?;
+            let Kind::Every(plan) = &plan.kind else {
+                return Err(Error::bad("the plan has no dimensions").in_field("dimension"));
+            };
+            check_count(&values, plan.dims().len())?;
+            let number = plan.steps_up_to(&values, dimension)?;
+            // SAFETY: as above.
+            unsafe { steps.write(number) };
+            if offsets.is_null() && capacity == 0 {
+                return Ok(());
+            }
+            check_array(offsets, capacity, "offsets")?;
+            let all = plan.ids().len().checked_mul(number);
+            let Some(all) = all.filter(|all| *all <= capacity) else {
+                let reason = format!("room for {capacity}, but {number} values have {} each", plan.ids().len());
+                return Err(Error::bad(reason).in_field("offsets"));
+            };
+            let (mut every, mut tops) = (vec![0; all], vec![0; number]);
+            plan.at_every(&values, dimension, &mut every, &mut tops)?;
+            // SAFETY: room for `capacity`, by contract, which is enough.
+            unsafe { write(&every, offsets) };
+            if !peaks.is_null() {
+                // SAFETY: the contract demands null or room for as many numbers as there are steps.
+                unsafe { write(&tops, peaks) };
+            }
             Ok(())
         })
     }

@@ -7,7 +7,6 @@ use usm_pool::{Plan, Queue, Strategy};
 
 use crate::error::{Error, Result};
 use crate::field::Field;
-use crate::graph_json::RangePlan;
 use crate::request::{EveryValue, Request};
 
 use super::memory::check_array;
@@ -171,10 +170,9 @@ impl Report {
     }
 
     /// The report of a plan for every value, for some of them.
-    pub(super) fn at(plan: &RangePlan, values: &[u64], peak: u64) -> Result<Self> {
-        let (lower_bound, buffers) = plan.bound(values)?;
+    pub(super) fn at(peak: u64, lower_bound: u64, buffers: usize) -> Self {
         let optimal = u64::from(peak == lower_bound);
-        Ok(Self { peak, lower_bound, buffers: buffers as u64, optimal, ..Self::default() })
+        Self { peak, lower_bound, buffers: buffers as u64, optimal, ..Self::default() }
     }
 
     /// Number of known words in the caller's report; 0 for null.

@@ -107,7 +107,7 @@ impl RangePlan {
     ) -> Result<Self> {
         let mut json = Documents::new(text);
         let file: File = json.only("")?;
-        hints.report_remark(json.unused());
+        hints.judge_keys(&json)?;
         if take_plans && !file.plans.is_empty() && ranges.is_empty() && hints.dims.is_empty() {
             return Self::of(file, options.queue, hints.alignment, Vec::new());
         }
@@ -186,15 +186,94 @@ impl RangePlan {
     /// Values that the dimensions cannot have, fewer offsets than tensors, a size without a value
     /// or above its limit.
     pub fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At> {
-        let at = self.tables.at(values, offsets).map_err(|error| self.refusal(error))?;
+        self.offsets(values, offsets).map(|(at, _)| at)
+    }
+
+    /// As [`Self::at`], with the bound in bytes and the number of blocks. On an in-order queue it
+    /// takes about as long as the offsets.
+    ///
+    /// # Errors
+    /// As [`Self::at`].
+    pub fn at_with_bound(&self, values: &[u64], offsets: &mut [u64]) -> Result<(At, u64, usize)> {
+        match self.offsets(values, offsets)? {
+            (at, Some(bound)) => Ok((at, bound, self.tables.blocks())),
+            (at, None) => self.bound(values).map(|(bound, blocks)| (at, bound, blocks)),
+        }
+    }
+
+    /// Writes the offsets for every value of one dimension up to the given one, the least value
+    /// first: so many offsets as tensors for each value. The other dimensions have the given
+    /// values. Writes the peak of each value, in bytes, beside it. Returns the number of values.
+    ///
+    /// # Errors
+    /// As [`Self::at`], for the first of the values; no such dimension; less room than
+    /// [`Self::steps_up_to`] asks for.
+    ///
+    /// ```
+    /// use usm_plan::graph_json::RangePlan;
+    /// use usm_plan::usm_pool::Queue;
+    ///
+    /// let text = br#"{"dims": [{"name": "tokens", "low": 1, "high": 512}],
+    ///     "tensors": [{"id": 0, "size": "16*tokens"}, {"id": 1, "size": 100}],
+    ///     "ops": [{"outputs": [0]}, {"inputs": [0], "outputs": [1]}], "outputs": [1],
+    ///     "plans": [{"below": [[0, 1]]}]}"#;
+    /// let plan = RangePlan::parse(text, Queue::InOrder, None)?;
+    /// let (mut offsets, mut peaks) = ([0; 6], [0; 3]);
+    /// assert_eq!(plan.at_every(&[3], 0, &mut offsets, &mut peaks)?, 3);
+    /// assert_eq!((offsets, peaks), ([0, 64, 0, 64, 0, 64], [164, 164, 164]));
+    /// # Ok::<(), usm_plan::Error>(())
+    /// ```
+    pub fn at_every(
+        &self,
+        values: &[u64],
+        dimension: usize,
+        offsets: &mut [u64],
+        peaks: &mut [u64],
+    ) -> Result<usize> {
+        let (steps, of) = self.steps(values, dimension)?;
+        let count = self.ids.len();
+        if count.checked_mul(steps).is_none_or(|all| offsets.len() < all) || peaks.len() < steps {
+            let (offsets, peaks) = (offsets.len(), peaks.len());
+            let reason = format!("room for {offsets} offsets and {peaks} peaks");
+            return Err(Error::bad(format!("{reason}, but {steps} values have {count} offsets each")));
+        }
+        let mut values = values.to_vec();
+        for (step, peak) in peaks.iter_mut().enumerate().take(steps) {
+            values[dimension] = of.low + step as u64 * of.step;
+            *peak = self.at(&values, &mut offsets[step * count..][..count])?.peak;
+        }
+        Ok(steps)
+    }
+
+    /// The number of values of a dimension up to the given one, which [`Self::at_every`] plans.
+    ///
+    /// # Errors
+    /// Values that the dimensions cannot have; no such dimension.
+    pub fn steps_up_to(&self, values: &[u64], dimension: usize) -> Result<usize> {
+        self.steps(values, dimension).map(|(steps, _)| steps)
+    }
+
+    fn steps(&self, values: &[u64], dimension: usize) -> Result<(usize, Dimension)> {
+        self.tables.fits(values).map_err(|error| self.refusal(error))?;
+        let Some(&of) = self.tables.dimensions().get(dimension) else {
+            let reason = format!("{dimension} is none of the {} dimensions", self.dims.len());
+            return Err(Error::bad(reason).in_field("dimension"));
+        };
+        let steps = (values[dimension] - of.low) / of.step + 1;
+        usize::try_from(steps).map(|steps| (steps, of)).map_err(|_| Error::bad(format!("{steps} values")))
+    }
+
+    /// The offsets and, where it is at hand, the bound.
+    fn offsets(&self, values: &[u64], offsets: &mut [u64]) -> Result<(At, Option<u64>)> {
+        let (at, bound) = self.tables.at(values, offsets).map_err(|error| self.refusal(error))?;
         if self.tables.fits_by_order() {
-            return Ok(at);
+            return Ok((at, bound.filter(|_| self.queue == Queue::InOrder)));
         }
         // The offsets of views, and so the free permits, depend on the values.
         let graph = self.file.graph(&self.dims, values, &self.hints())?;
         let planned = self.file.planned(self.dims.clone(), values.to_vec())?;
         planned.tables_for(&graph, self.queue)?;
-        Ok(at)
+        Ok((at, None))
     }
 
     /// The lower bound in bytes for some values, and the number of blocks, without a search. On an
@@ -204,7 +283,8 @@ impl RangePlan {
     /// As [`Self::at`].
     pub fn bound(&self, values: &[u64]) -> Result<(u64, usize)> {
         if self.queue == Queue::InOrder && self.tables.fits_by_order() {
-            return self.tables.bound(values).map_err(|error| self.refusal(error));
+            let bound = self.tables.bound(values).map_err(|error| self.refusal(error))?;
+            return Ok((bound, self.tables.blocks()));
         }
         let outcome = self.outcome(values, &Options::default(), Path::new("graph"))?;
         Ok((outcome.plan.lower_bound, outcome.plan.buffers()))

@@ -173,6 +173,7 @@ impl Request {
             order_sets: Some(self.order_sets()),
             no_views: !self.views,
             out_of_order: self.queue == Queue::OutOfOrder,
+            known_keys_only: false,
             remark: Some(remark),
         }
     }

@@ -74,7 +74,14 @@ impl Source {
     /// The text of a graph.json, with its name in messages.
     #[must_use]
     pub fn text(name: impl Into<PathBuf>, text: Vec<u8>) -> Self {
-        Self(Box::new(Named(name.into(), Text(text))))
+        Self(Box::new(Named(name.into(), Text { text, known_keys_only: false })))
+    }
+
+    /// As [`text`](Self::text), but a key that a graph.json does not have is refused: the text is
+    /// a program's, in which it is a slip.
+    #[must_use]
+    pub fn exact_text(name: impl Into<PathBuf>, text: Vec<u8>) -> Self {
+        Self(Box::new(Named(name.into(), Text { text, known_keys_only: true })))
     }
 
     /// A graph in memory, with its name in messages.
@@ -130,14 +137,14 @@ impl Read for File {
         let bytes = read_file(&self.0)?;
         let plan = match self.form() {
             Form::Model => Model(bytes).plan_every_value(narrowing, options),
-            _ => Text(bytes).plan_every_value(narrowing, options),
+            _ => Text::of_file(bytes).plan_every_value(narrowing, options),
         };
         plan.map_err(|error| error.in_file(&self.0))
     }
 
     fn has_plans(&self) -> Result<Option<bool>> {
         match self.form() {
-            Form::Text => Text(read_file(&self.0)?).has_plans(),
+            Form::Text => Text::of_file(read_file(&self.0)?).has_plans(),
             _ => Ok(None),
         }
     }
@@ -148,7 +155,20 @@ struct Named<T>(PathBuf, T);
 
 struct Model(Vec<u8>);
 
-struct Text(Vec<u8>);
+struct Text {
+    text: Vec<u8>,
+    known_keys_only: bool,
+}
+
+impl Text {
+    fn of_file(text: Vec<u8>) -> Self {
+        Self { text, known_keys_only: false }
+    }
+
+    fn hints<'a>(&self, hints: &Hints<'a>) -> Hints<'a> {
+        Hints { known_keys_only: self.known_keys_only, ..hints.clone() }
+    }
+}
 
 impl Model {
     fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
@@ -159,11 +179,11 @@ impl Model {
 impl Text {
     fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
         let Narrowing { hints, ranges, take_plans } = narrowing;
-        RangePlan::of_graph(&self.0, hints, ranges, options, *take_plans)
+        RangePlan::of_graph(&self.text, &self.hints(hints), ranges, options, *take_plans)
     }
 
     fn has_plans(&self) -> Result<Option<bool>> {
-        graph_json::ranges(&self.0)
+        graph_json::ranges(&self.text)
     }
 }
 
@@ -195,7 +215,8 @@ impl Read for Named<Text> {
     }
 
     fn read(self: Box<Self>, hints: &Hints<'_>) -> Result<Input> {
-        graph_json::parse(&self.1.0, hints).map(Input::Graph).map_err(|error| error.in_file(&self.0))
+        let hints = self.1.hints(hints);
+        graph_json::parse(&self.1.text, &hints).map(Input::Graph).map_err(|error| error.in_file(&self.0))
     }
 
     fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {

@@ -159,6 +159,22 @@ static int graphs(void) {
     CHECK(usm_plan_at(plan, NULL, 1, offsets, 2, &report) == 2 && says("values: null"));
     CHECK(offsets[0] == 77 && offsets[1] == 77 && report.peak == 0);
     CHECK(usm_plan_at(plan, NULL, 0, offsets, 2, &report) == USM_PLAN_DONE && report.peak == 164);
+    size_t steps = 7;
+    CHECK(usm_plan_at_every(plan, NULL, 0, 0, offsets, 2, NULL, &steps) == 2 && says("dimension: ") && steps == 0);
+    usm_plan_free(plan);
+    const char *ranged = "{\"dims\": [{\"name\": \"n\", \"low\": 1, \"high\": 4}], \"tensors\": [{\"id\": 0, \"size\": \"64*n\"}], "
+                         "\"ops\": [{\"outputs\": [0]}], \"outputs\": [0]}";
+    CHECK(usm_plan_graph(ranged, strlen(ranged), NULL, &plan) == USM_PLAN_DONE);
+    uint64_t peaks[3] = {0}, every[3] = {77, 77, 77};
+    CHECK(usm_plan_at_every(plan, &value, 1, 0, every, 3, peaks, NULL) == 2 && says("steps: null"));
+    CHECK(usm_plan_at_every(NULL, &value, 1, 0, every, 3, peaks, &steps) == 2 && says("plan: null"));
+    CHECK(usm_plan_at_every(plan, &value, 1, 1, every, 3, peaks, &steps) == 2 && says("dimension: 1"));
+    CHECK(usm_plan_at_every(plan, NULL, 0, 0, every, 3, peaks, &steps) == 2 && says("values: 0 given"));
+    CHECK(usm_plan_at_every(plan, &value, 1, 0, every, 2, peaks, &steps) == 2 && says("offsets: room for 2") && steps == 3);
+    CHECK(usm_plan_at_every(plan, &value, 1, 0, NULL, 3, peaks, &steps) == 2 && says("offsets: null"));
+    CHECK(every[0] == 77 && peaks[0] == 0);
+    CHECK(usm_plan_at_every(plan, &value, 1, 0, every, 3, peaks, &steps) == USM_PLAN_DONE && steps == 3);
+    CHECK(every[2] == 0 && peaks[0] == 64 && peaks[1] == 128 && peaks[2] == 192);
     usm_plan_free(plan);
     usm_plan_free(NULL);
     CHECK(usm_plan_count(NULL) == 0);

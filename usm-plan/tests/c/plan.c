@@ -69,6 +69,18 @@ static int graph(const char *text, size_t length, const usm_plan_options *option
     uint64_t *again = calloc(count + 1, sizeof *again);
     if (usm_plan_at(plan, values, given, again, count, NULL) != USM_PLAN_DONE) return failed("usm_plan_at");
     if (memcmp(offsets, again, count * sizeof *again) != 0) return 1;
+    /* All values of the first dimension up to this one: the last row is this plan. */
+    size_t rows = 0;
+    if (given > 0) {
+        if (usm_plan_at_every(plan, values, given, 0, NULL, 0, NULL, &rows) != USM_PLAN_DONE) return failed("rows");
+        uint64_t *every = calloc(rows * count + 1, sizeof *every), *peaks = calloc(rows + 1, sizeof *peaks);
+        if (usm_plan_at_every(plan, values, given, 0, every, rows * count, peaks, &rows) != USM_PLAN_DONE)
+            return failed("usm_plan_at_every");
+        if (rows == 0 || peaks[rows - 1] != report.peak) return 1;
+        if (memcmp(every + (rows - 1) * count, offsets, count * sizeof *every) != 0) return 1;
+        free(every);
+        free(peaks);
+    }
     free(again);
     usm_plan_free(plan);
     print(offsets, count, &report);

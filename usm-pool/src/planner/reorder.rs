@@ -12,13 +12,14 @@ mod parts;
 mod permits;
 mod reach;
 mod seen;
+mod side;
 mod walk;
 
 use alloc::vec::Vec;
 
 use self::improve::Improved;
 use self::lives::Lives;
-use self::reach::Budget;
+use self::reach::{Blocked, Budget};
 use crate::alias::{Blocks, InPlace};
 use crate::bound;
 use crate::graph::{Graph, GraphError};
@@ -125,9 +126,13 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
         return Ok(Reordered { order: identity(), bound: given, given, every_order: None });
     }
     let lives = Lives::new(graph)?;
-    let (bound, op) = forced::heaviest_operator(&lives);
+    let (mut bound, op) = forced::heaviest_operator(&lives);
+    let at_an_end = lives.at_an_end();
+    // No lists: already the first or the last set of finished operators exceeds it.
+    let blocked = (at_an_end > bound).then(Blocked::default);
+    bound = bound.max(at_an_end);
     let mut best = Reordered { order: identity(), bound: given, given, every_order: None };
-    let mut lowest = Improved { order: lists::given(&lives), peak: u64::MAX, bound, blocked: None };
+    let mut lowest = Improved { order: lists::given(&lives), peak: u64::MAX, bound, blocked };
     let mut consider = |order: &[u32]| -> Result<(), Error> {
         let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();
         let Ok(reordered) = graph.reordered(&order) else { return Ok(()) };

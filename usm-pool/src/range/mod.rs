@@ -90,6 +90,14 @@ pub struct At {
     pub peak: u64,
 }
 
+impl At {
+    /// A plan by its index, and its highest end in bytes.
+    #[must_use]
+    pub const fn new(plan: usize, peak: u64) -> Self {
+        Self { plan, peak }
+    }
+}
+
 /// Why a plan has no offsets for some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -12,11 +12,13 @@ from ._onnxruntime import run as _run
 from ._usm import plan as _plan
 from .errors import RequestError as _RequestError
 
-__all__ = ["Comparison", "executorch", "onnxruntime", "tflm"]
+__all__ = ["Comparison", "executorch", "onnxruntime", "tflm", "tinygrad"]
 
 # The runtime's alignment, and the name by which it finds a plan in the file.
 _ALIGNMENT = 16
 _ENTRY = "OfflineMemoryAllocation"
+# Of each buffer in tinygrad's arena.
+_TINYGRAD_ALIGNMENT = 256
 # The largest number of a memory: the result has a size for each up to it, and devices have few.
 _MEMORIES = 1 << 10
 
@@ -140,6 +142,49 @@ def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, gr
             raise _RequestError(f"a view at {offset} in its storage_base is not aligned to {alignment} bytes")
         result.spec_dict[spec] = planning.SpecAllocResult(place.mem_id, place.mem_obj_id, place.mem_offset + offset)
     return result
+
+
+def tinygrad(linear: _typing.Any, held_bufs: _typing.Any = None) -> _typing.Any:
+    """Our plan in the place of tinygrad's ``memory_plan_rewrite``: the same schedule, its buffers
+    in one arena for each device. As there, buffers that are copied between devices have an arena of
+    their own, and what is in ``held_bufs`` stays. Needs the package ``tinygrad``, version 0.14.
+    Raises ``usm.RequestError`` for what is no schedule.
+    """
+    try:
+        memory = _import_module("tinygrad.schedule.memory")
+        ops = _import_module("tinygrad.uop.ops")
+        dtypes = _import_module("tinygrad.dtype").dtypes
+    except ModuleNotFoundError as error:
+        raise ImportError(f"usm.adapt.tinygrad needs the package {error.name}: pip install tinygrad==0.14") from error
+    if not isinstance(linear, ops.UOp) or linear.op is not ops.Ops.LINEAR:
+        raise _RequestError(f"linear: an object of type {type(linear).__name__} is no schedule of tinygrad")
+    held = held_bufs or set()
+    first: dict[_typing.Any, int] = {}
+    last: dict[_typing.Any, int] = {}
+    copied = set()
+    for index, call in enumerate(linear.src):
+        used = [buffer for source in call.src[1:] for buffer in memory._collect_bufs(source) if memory._can_plan(buffer, held)]
+        for buffer in used:
+            first.setdefault(buffer, index)
+            last[buffer] = index
+        if call.src[0].op is ops.Ops.COPY:
+            copied.update(used)
+    arenas: dict[_typing.Any, list[_typing.Any]] = {}
+    for buffer in first:
+        arenas.setdefault((buffer.device, buffer in copied), []).append(buffer)
+    places = {}
+    for (device, is_copied), buffers in arenas.items():
+        # A copy may still run beside the calls after it: it holds its bytes for as long again.
+        ends = [last[buffer] + 1 + (last[buffer] - first[buffer] + 1 if is_copied else 0) for buffer in buffers]
+        sizes = [buffer.max_numel() * buffer.dtype.itemsize for buffer in buffers]
+        rows = [(first[buffer], end, size) for buffer, end, size in zip(buffers, ends, sizes, strict=True)]
+        plan = _plan(rows, alignment=_TINYGRAD_ALIGNMENT)
+        if not plan.peak:
+            continue
+        arena = ops.UOp.new_buffer(device, -(-plan.peak // _TINYGRAD_ALIGNMENT) * _TINYGRAD_ALIGNMENT, dtypes.int8)
+        for buffer, offset in zip(buffers, memoryview(plan.offsets).tolist(), strict=True):
+            places[buffer] = arena[offset : offset + buffer.nbytes()].bitcast(buffer.dtype)
+    return linear.substitute(places, name="memory plan", walk=True)
 
 
 class Comparison(_typing.NamedTuple):

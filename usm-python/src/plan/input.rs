@@ -64,7 +64,7 @@ impl Given {
         match self {
             Self::File(path) => Source::file(path),
             Self::Model(bytes) => Source::model("input", bytes),
-            Self::Graph(text) => Source::text("input", text.into_bytes()),
+            Self::Graph(text) => Source::exact_text("input", text.into_bytes()),
             Self::Table(problem) => Source::table("input", problem),
         }
     }

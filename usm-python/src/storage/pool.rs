@@ -96,6 +96,7 @@ impl Source {
         match self {
             Self::Context => stream.context().allocate(request),
             Self::Pool(pool) => pool.allocate(request),
+            Self::Cache(_) if !is_kept(request) => stream.context().allocate(request),
             Self::Cache(pool) => match pool.allocate(request) {
                 // The context takes back what pools hold idle, and its refusal has the reason.
                 Err(error) if matches!(error.kind, ErrorKind::PoolExhausted { .. }) => {
@@ -125,30 +126,43 @@ impl Source {
 /// memory of the runtime, for tools that watch the driver's calls.
 const CACHE_VARIABLE: &str = "USM_DEVICE_CACHE";
 
-/// The pool of a context's device memory. The runtimes of GPUs take microseconds for an allocation,
+/// Shared memory moves between host and device by pages: small blocks in one page would take each
+/// other along.
+const LEAST_SHARED: usize = 1 << 16;
+
+/// Whether memory for a request comes from a cache.
+fn is_kept(request: &Request) -> bool {
+    request.kind != AllocKind::Shared || request.size >= LEAST_SHARED
+}
+
+/// The kinds of memory that a cache has.
+const CACHED: [AllocKind; 2] = [AllocKind::Device, AllocKind::Shared];
+
+/// The pools of a context on a GPU. The runtimes of GPUs take microseconds for an allocation,
 /// milliseconds for a large one, and wait for the device's work in a free.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(OnceLock<Option<Pool<Dyn>>>);
+pub(crate) struct Cache([OnceLock<Pool<Dyn>>; CACHED.len()]);
 
 impl Cache {
-    /// The pool, if a context of this device has one.
-    pub(crate) fn of(&self, context: &Context<Dyn>) -> Option<&Pool<Dyn>> {
-        let make = || {
-            let is_on = std::env::var_os(CACHE_VARIABLE).is_none_or(|value| value != "0");
-            let is_gpu = context.info().device_type == DeviceType::Gpu;
-            (is_on && is_gpu).then(|| Pool::new(context, AllocKind::Device))
-        };
-        self.0.get_or_init(make).as_ref()
+    /// The pool for memory of a kind, if a context of this device has one.
+    pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
+        static IS_ON: OnceLock<bool> = OnceLock::new();
+        let place = CACHED.iter().position(|known| *known == kind)?;
+        if context.info().device_type != DeviceType::Gpu {
+            return None;
+        }
+        let read = || std::env::var_os(CACHE_VARIABLE).is_none_or(|value| value != "0");
+        IS_ON.get_or_init(read).then(|| self.0[place].get_or_init(|| Pool::new(context, kind)))
     }
 
-    /// The pool, if it was used.
-    pub(crate) fn pool(&self) -> Option<&Pool<Dyn>> {
-        self.0.get()?.as_ref()
+    /// The pools that were used.
+    fn pools(&self) -> impl Iterator<Item = (AllocKind, &Pool<Dyn>)> {
+        CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?)))
     }
 
     /// Returns what nothing uses to the runtime; its bytes.
     pub(crate) fn trim(&self) -> u64 {
-        self.pool().map_or(0, |pool| pool.trim(0))
+        self.pools().map(|(_, pool)| pool.trim(0)).sum()
     }
 }
 
@@ -161,8 +175,7 @@ pub(crate) fn segments(scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
         all.iter().filter_map(Weak::upgrade).collect()
     };
     let of_context = all.iter().filter(|pools| pools.scope.context.id() == context);
-    let cache = scope.cache.pool().map(|pool| (AllocKind::Device, pool));
-    let pools = of_context.flat_map(|pools| pools.all()).chain(cache);
+    let pools = of_context.flat_map(|pools| pools.all()).chain(scope.cache.pools());
     pools.flat_map(|(kind, pool)| pool.snapshot().into_iter().map(move |segment| (kind, segment))).collect()
 }
 

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::lives::Lives;
-use super::reach::{Blocked, Budget, Ends, Reach, WHOLE, reach};
+use super::reach::{Blocked, Budget, Reach, Window, reach};
 use super::walk::peak;
 
 /// An order, its peak, and the best bound on the peak of every order.
@@ -46,19 +46,24 @@ impl Improved {
     /// Orders the operators around the peak anew, more of them when few do not help.
     fn order_parts(&mut self, lives: &Lives, backwards: &Lives, budget: &mut Budget<'_>) {
         let n = self.order.len();
+        let mut window = Window::new(lives, backwards);
+        let mut costs = alloc::vec![0; n];
+        window.costs(&self.order, &mut costs);
         let mut half = 8;
         while half < n && !self.is_over(budget) {
-            let (_, at) = peak(lives, &self.order);
+            // The first operator with the most bytes.
+            let at = costs.iter().position(|&cost| cost == self.peak).unwrap_or(0);
             let (begin, end) = (at.saturating_sub(half), (at + half).min(n));
-            let suffix: Vec<u32> = self.order[end..].iter().rev().copied().collect();
-            let ends = Ends { prefix: &self.order[..begin], suffix: &suffix };
+            window.place(&self.order, begin, end);
             let limit = self.peak - 1;
-            // Setting up both ends takes a step for each operator outside.
+            // Finding the peak takes a step for each operator outside.
             budget.steps = budget.steps.saturating_sub((n - (end - begin)) as u64);
-            match Self::part(budget, 64, |budget| reach(lives, backwards, ends, limit, budget)) {
+            match Self::part(budget, 64, |budget| window.reach(limit, budget)) {
                 Reach::Order(part) => {
+                    // Outside of the part the sets of finished operators stay, and so do the bytes.
+                    window.costs(&part, &mut costs[begin..end]);
                     self.order[begin..end].copy_from_slice(&part);
-                    let better = peak(lives, &self.order).0;
+                    let better = costs.iter().copied().max().unwrap_or(0);
                     if better == self.peak {
                         // Another operator has as many bytes; it is next.
                         continue;
@@ -76,7 +81,7 @@ impl Improved {
         let mut low = self.bound;
         let mut limit = low;
         while low < self.peak && !self.is_over(budget) {
-            match Self::part(budget, 3, |budget| reach(lives, backwards, WHOLE, limit, budget)) {
+            match Self::part(budget, 3, |budget| reach(lives, backwards, limit, budget)) {
                 Reach::Order(order) => {
                     self.peak = peak(lives, &order).0;
                     self.order = order;

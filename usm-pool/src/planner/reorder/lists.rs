@@ -45,29 +45,64 @@ fn begun(lives: &Lives) -> Vec<u64> {
 /// List scheduling: takes the ready operator that adds the fewest live bytes; of equals the one
 /// with the most recent inputs.
 fn least_growth(lives: &Lives) -> Vec<u32> {
-    greedy(lives, |walk, op, fresh| {
-        (walk.level_after(op).wrapping_sub(walk.level) as i64, Reverse(fresh), op)
-    })
+    let mut front = Front::new(lives);
+    let key = |front: &Front<'_>, op: u32| {
+        let change = front.changes[op as usize];
+        (change.growth, !u64::from(front.fresh[op as usize]), op)
+    };
+    let mut ready: BTreeSet<Key> = front.walk.ready().iter().map(|&op| key(&front, op)).collect();
+    let mut order: Vec<u32> = Vec::with_capacity(lives.len());
+    while let Some((.., op)) = ready.pop_first() {
+        order.push(op);
+        for op in front.affected(op) {
+            ready.remove(&key(&front, op));
+            front.update(op);
+            if front.walk.is_ready(op) {
+                ready.insert(key(&front, op));
+            }
+        }
+    }
+    order
 }
 
 /// "Least peak memory first", as in PyTorch's Inductor: the operator that leaves the fewest bytes
 /// of those below the peak so far, otherwise the one that raises it least.
 fn least_peak_first(lives: &Lives) -> Vec<u32> {
-    let mut peak = 0;
-    // The step, its least key so far, and the bytes at the operator with that key.
-    let mut least = (0, (u64::MAX, 0, 0), 0);
-    greedy(lives, |walk, op, _| {
-        if walk.count > least.0 {
-            peak = peak.max(least.2);
-            least = (walk.count, (u64::MAX, 0, 0), 0);
+    let mut front = Front::new(lives);
+    let by_growth = |change: Change, op: u32| (change.growth, 0, op);
+    let by_begun = |change: Change, op: u32| (change.begun, change.growth, op);
+    let (mut growths, mut begins) = (BTreeSet::<Key>::new(), BTreeSet::<Key>::new());
+    for &op in front.walk.ready() {
+        growths.insert(by_growth(front.changes[op as usize], op));
+        begins.insert(by_begun(front.changes[op as usize], op));
+    }
+    let (mut peak, mut compared) = (0_u64, 0);
+    let mut order: Vec<u32> = Vec::with_capacity(lives.len());
+    while let Some(&(least, _, first)) = begins.first() {
+        // What may begin below the peak.
+        let room = peak.checked_sub(front.walk.level).filter(|&room| least <= room);
+        let op = match room {
+            Some(room) if compared <= COMPARED => {
+                let fits = |op: u32| front.changes[op as usize].begun <= room;
+                let passed = growths.iter().take_while(|&&(.., op)| !fits(op)).count();
+                compared += passed;
+                growths.iter().nth(passed).map_or(first, |&(.., op)| op)
+            }
+            _ => first,
+        };
+        peak = peak.max(front.walk.level_with(op));
+        order.push(op);
+        for op in front.affected(op) {
+            growths.remove(&by_growth(front.changes[op as usize], op));
+            begins.remove(&by_begun(front.changes[op as usize], op));
+            front.update(op);
+            if front.walk.is_ready(op) {
+                growths.insert(by_growth(front.changes[op as usize], op));
+                begins.insert(by_begun(front.changes[op as usize], op));
+            }
         }
-        let with = walk.level_with(op);
-        let key = (with.max(peak), walk.level_after(op), op);
-        if key < least.1 {
-            least = (walk.count, key, with);
-        }
-        key
-    })
+    }
+    order
 }
 
 /// The ready operator whose inputs were made earliest, as in PyTorch's Inductor.
@@ -178,27 +213,80 @@ fn delay_sources(lives: &Lives, order: &[u32]) -> Vec<u32> {
     moved
 }
 
-/// Most ready operators that a list compares in all; the rest keeps the given order.
+/// Most operators that [`least_peak_first`] passes over in all.
 const COMPARED: usize = 1 << 24;
 
-/// The ready operator with the least key, again and again. `fresh` is the step at which it became
-/// ready.
-fn greedy<K: Ord>(lives: &Lives, mut key: impl FnMut(&Walk<'_>, u32, u32) -> K) -> Vec<u32> {
-    let mut walk = Walk::new(lives);
-    let mut fresh = alloc::vec![0_u32; lives.len()];
-    let mut order: Vec<u32> = Vec::with_capacity(lives.len());
-    let mut compared = 0;
-    while let Some(op) = walk.ready().iter().copied().min_by_key(|&op| key(&walk, op, fresh[op as usize])) {
-        compared += walk.ready().len();
-        walk.run(op);
-        order.push(op);
-        for &later in &lives.after[op as usize] {
-            fresh[later as usize] = order.len() as u32;
+/// Ready operators in an order: two numbers, and the operator.
+pub(super) type Key = (u64, u64, u32);
+
+const NO_GROWTH: u64 = 1 << 63;
+
+/// What an operator would do next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Change {
+    /// Bytes that it begins.
+    begun: u64,
+    /// Bytes by which the level grows, from [`NO_GROWTH`] on.
+    growth: u64,
+}
+
+/// A walk that knows what each ready operator would change. Running one operator changes few of
+/// the others: those that become ready, and those that share a root that begins, or whose last use
+/// is the only one left.
+struct Front<'l> {
+    walk: Walk<'l>,
+    /// The operators that use each root.
+    users: Vec<Vec<u32>>,
+    changes: Vec<Change>,
+    /// The step at which an operator became ready.
+    fresh: Vec<u32>,
+}
+
+impl<'l> Front<'l> {
+    fn new(lives: &'l Lives) -> Self {
+        let mut users = alloc::vec![Vec::new(); lives.roots.len()];
+        for (roots, op) in lives.uses.iter().zip(0_u32..) {
+            roots.iter().for_each(|&root| users[root as usize].push(op));
         }
-        if compared > COMPARED {
-            order.extend((0..lives.len() as u32).filter(|&op| !walk.is_done(op)));
-            break;
+        let walk = Walk::new(lives);
+        let changes = alloc::vec![Change::default(); lives.len()];
+        let mut front = Self { walk, users, changes, fresh: alloc::vec![0; lives.len()] };
+        for op in front.walk.ready().to_vec() {
+            front.update(op);
+        }
+        front
+    }
+
+    /// Runs an operator. Returns it and those for which it changes something.
+    fn affected(&mut self, op: u32) -> Vec<u32> {
+        let lives = self.walk.lives;
+        let begins: Vec<u32> = self.walk.begun_by(op).collect();
+        self.walk.run(op);
+        let mut affected = alloc::vec![op];
+        for &root in &lives.uses[op as usize] {
+            let begins = begins.contains(&root);
+            if begins || self.walk.uses_left(root) == 1 {
+                let users = self.users[root as usize].iter();
+                affected.extend(users.filter(|&&user| self.walk.is_ready(user)));
+            }
+        }
+        for &later in &lives.after[op as usize] {
+            self.fresh[later as usize] = self.walk.count as u32;
+            if self.walk.is_ready(later) {
+                affected.push(later);
+            }
+        }
+        affected.sort_unstable();
+        affected.dedup();
+        affected
+    }
+
+    fn update(&mut self, op: u32) {
+        if self.walk.is_ready(op) {
+            let level = self.walk.level;
+            let begun = self.walk.level_with(op) - level;
+            let growth = self.walk.level_after(op).wrapping_sub(level).wrapping_add(NO_GROWTH);
+            self.changes[op as usize] = Change { begun, growth };
         }
     }
-    order
 }

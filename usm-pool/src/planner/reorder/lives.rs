@@ -7,11 +7,11 @@
 use alloc::vec::Vec;
 
 use super::permits::Permits;
+use crate::Error;
 use crate::alias::{Block, Blocks, InPlace};
 use crate::graph::Graph;
 use crate::lifetime::align_up;
 use crate::permit::Permit;
-use crate::{Error, sort};
 
 /// A root whose life depends on the order.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Root {
     pub(super) room: u64,
     /// The part of the room that the topmost buffer leaves free.
     pub(super) slack: u64,
+    /// Its place in [`Lives::slacks`], if it has slack.
+    pub(super) slack_rank: u32,
     /// Number of operators that use it.
     pub(super) uses: u32,
     pub(super) from_start: bool,
@@ -36,8 +38,8 @@ pub(super) struct Lives {
     /// For each operator the permits that some order can take.
     pub(super) permits: Vec<Vec<Permits>>,
     pub(super) roots: Vec<Root>,
-    /// Roots with slack, the largest first.
-    pub(super) slack_order: Vec<u32>,
+    /// The slacks that roots have, each once, the largest first.
+    pub(super) slacks: Vec<u64>,
     /// Operators that end no life in any order, because a successor or the caller uses all that
     /// they use. They need not run before the first successor is about to.
     pub(super) ends_nothing: Vec<bool>,
@@ -61,7 +63,7 @@ impl Lives {
             uses: alloc::vec![Vec::new(); n],
             permits: alloc::vec![Vec::new(); n],
             roots: Vec::new(),
-            slack_order: Vec::new(),
+            slacks: Vec::new(),
             ends_nothing: Vec::new(),
             is_exact: blocks.blocks().iter().all(|block| block.alignment == unit || block.size == 0),
         };
@@ -95,6 +97,7 @@ impl Lives {
             found.roots.push(Root {
                 room,
                 slack: room - block.size,
+                slack_rank: 0,
                 uses: ops.len() as u32,
                 from_start,
                 to_end,
@@ -103,10 +106,12 @@ impl Lives {
                 found.uses[op].push(root);
             }
         }
-        found.slack_order =
-            (0..found.roots.len() as u32).filter(|&r| found.roots[r as usize].slack > 0).collect();
-        let roots = &found.roots;
-        sort::by_key(&mut found.slack_order, |root| core::cmp::Reverse(roots[root as usize].slack));
+        found.slacks = found.roots.iter().map(|root| root.slack).filter(|&slack| slack > 0).collect();
+        found.slacks.sort_unstable_by_key(|&slack| core::cmp::Reverse(slack));
+        found.slacks.dedup();
+        for root in &mut found.roots {
+            root.slack_rank = found.slacks.partition_point(|&slack| slack > root.slack) as u32;
+        }
         for op in 0..n {
             let mut pairs = Vec::new();
             for &(input, output) in &graph.ops()[op].in_place {
@@ -136,6 +141,16 @@ impl Lives {
         self.before.len()
     }
 
+    /// Bytes that are live before the first operator or after the last one, the larger.
+    pub(super) fn at_an_end(&self) -> u64 {
+        let bytes = |live: fn(&Root) -> bool| {
+            let roots = || self.roots.iter().filter(|root| live(root));
+            let slack = roots().map(|root| root.slack).max().unwrap_or(0);
+            roots().map(|root| root.room).sum::<u64>() - slack
+        };
+        bytes(|root| root.from_start).max(bytes(|root| root.to_end))
+    }
+
     /// The same lives with time backwards: every order has the same bytes at every operator.
     pub(super) fn reversed(&self) -> Self {
         let mut roots = self.roots.clone();
@@ -152,7 +167,7 @@ impl Lives {
                 .map(|groups| groups.iter().map(Permits::reversed).collect())
                 .collect(),
             roots,
-            slack_order: self.slack_order.clone(),
+            slacks: self.slacks.clone(),
             ends_nothing: Vec::new(),
             is_exact: self.is_exact,
         };

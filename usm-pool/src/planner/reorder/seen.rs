@@ -39,3 +39,15 @@ impl Seen {
         at
     }
 }
+
+/// 128 bits for each operator; a set of operators is their sum.
+pub(super) fn hash(op: u32) -> u128 {
+    let mix = |mut x: u64| {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let op = u64::from(op) + 1;
+    let high = mix(op.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    u128::from(high) << 64 | u128::from(mix(high ^ op.wrapping_mul(0xd1b5_4a32_d192_ed03)))
+}

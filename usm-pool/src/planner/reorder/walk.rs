@@ -15,6 +15,7 @@ pub(super) struct Walk<'l> {
     /// Operators that may run next, in no order, and the place of each operator among them.
     ready: Vec<u32>,
     slot: Vec<u32>,
+    slacks: Slacks,
     /// Live bytes between two operators.
     pub(super) level: u64,
     pub(super) count: usize,
@@ -31,10 +32,14 @@ impl<'l> Walk<'l> {
             left: lives.roots.iter().map(|root| root.uses).collect(),
             ready: Vec::new(),
             slot: alloc::vec![0; lives.len()],
+            slacks: Slacks::new(lives.slacks.len()),
             level: lives.roots.iter().filter(|root| root.from_start).map(|root| root.room).sum(),
             count: 0,
             steps: 0,
         };
+        for root in lives.roots.iter().filter(|root| root.from_start && (root.uses > 0 || root.to_end)) {
+            walk.slacks.add(root.slack_rank);
+        }
         for op in 0..lives.len() as u32 {
             if walk.waiting[op as usize] == 0 {
                 walk.make_ready(op);
@@ -75,14 +80,19 @@ impl<'l> Walk<'l> {
         known.from_start || self.left[root as usize] < known.uses
     }
 
-    fn is_live(&self, root: u32) -> bool {
-        self.has_begun(root) && (self.left[root as usize] > 0 || self.lives.roots[root as usize].to_end)
+    /// The roots that `op`, which is ready, begins.
+    pub(super) fn begun_by(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
+        self.lives.uses[op as usize].iter().copied().filter(|&root| !self.has_begun(root))
+    }
+
+    /// The uses of a root that are still to come.
+    pub(super) fn uses_left(&self, root: u32) -> u32 {
+        self.left[root as usize]
     }
 
     /// The level with all that `op`, which is ready, begins.
     pub(super) fn level_with(&self, op: u32) -> u64 {
-        let begun = self.lives.uses[op as usize].iter().filter(|&&root| !self.has_begun(root));
-        self.level + begun.map(|&root| self.lives.roots[root as usize].room).sum::<u64>()
+        self.level + self.begun_by(op).map(|root| self.lives.roots[root as usize].room).sum::<u64>()
     }
 
     /// Bytes that are live while `op`, which is ready, runs next.
@@ -98,8 +108,13 @@ impl<'l> Walk<'l> {
             );
             bytes = bytes.saturating_sub(saved);
         }
-        let topmost = lives.slack_order.iter().find(|&&root| self.is_live(root) || uses.contains(&root));
-        bytes.saturating_sub(topmost.map_or(0, |&root| lives.roots[root as usize].slack))
+        if lives.slacks.is_empty() {
+            return bytes;
+        }
+        let used = uses.iter().map(|&root| lives.roots[root as usize].slack_rank).min();
+        let topmost = used.into_iter().chain(self.slacks.first()).min();
+        let slack = topmost.and_then(|rank| lives.slacks.get(rank as usize));
+        bytes.saturating_sub(slack.copied().unwrap_or(0))
     }
 
     /// The level after `op`, which is ready.
@@ -119,7 +134,7 @@ impl<'l> Walk<'l> {
 
     /// The largest slack among the roots that end with `op`, which is ready.
     pub(super) fn slack_ended_by(&self, op: u32) -> u64 {
-        if self.lives.slack_order.is_empty() {
+        if self.lives.slacks.is_empty() {
             return 0;
         }
         let ended = self.lives.uses[op as usize].iter().filter(|&&root| self.left[root as usize] == 1);
@@ -128,12 +143,21 @@ impl<'l> Walk<'l> {
 
     /// Runs `op`, which is ready.
     pub(super) fn run(&mut self, op: u32) {
-        self.level = self.level_after(op);
-        for &root in &self.lives.uses[op as usize] {
-            self.left[root as usize] -= 1;
+        let lives = self.lives;
+        for &root in &lives.uses[op as usize] {
+            let known = &lives.roots[root as usize];
+            let left = &mut self.left[root as usize];
+            if !known.from_start && *left == known.uses {
+                self.level += known.room;
+                self.slacks.add(known.slack_rank);
+            }
+            *left -= 1;
+            if *left == 0 && !known.to_end {
+                self.level -= known.room;
+                self.slacks.remove(known.slack_rank);
+            }
         }
         self.make_unready(op);
-        let lives = self.lives;
         for &later in &lives.after[op as usize] {
             self.waiting[later as usize] -= 1;
             if self.waiting[later as usize] == 0 {
@@ -161,12 +185,51 @@ impl<'l> Walk<'l> {
             let known = &self.lives.roots[root as usize];
             if self.left[root as usize] == 0 && !known.to_end {
                 self.level += known.room;
+                self.slacks.add(known.slack_rank);
             }
             self.left[root as usize] += 1;
             if !self.has_begun(root) {
                 self.level -= known.room;
+                self.slacks.remove(known.slack_rank);
             }
         }
+    }
+}
+
+/// How many live roots have each slack, by rank.
+#[derive(Clone, Debug)]
+struct Slacks {
+    counts: Vec<u32>,
+    /// One bit for each rank that some live root has.
+    bits: Vec<u64>,
+}
+
+impl Slacks {
+    fn new(ranks: usize) -> Self {
+        Self { counts: alloc::vec![0; ranks], bits: alloc::vec![0; ranks.div_ceil(64)] }
+    }
+
+    /// Counts a root; one without slack has no rank.
+    fn add(&mut self, rank: u32) {
+        if let Some(count) = self.counts.get_mut(rank as usize) {
+            *count += 1;
+            self.bits[rank as usize / 64] |= 1 << (rank % 64);
+        }
+    }
+
+    fn remove(&mut self, rank: u32) {
+        if let Some(count) = self.counts.get_mut(rank as usize) {
+            *count -= 1;
+            if *count == 0 {
+                self.bits[rank as usize / 64] &= !(1 << (rank % 64));
+            }
+        }
+    }
+
+    /// The rank of the largest slack.
+    fn first(&self) -> Option<u32> {
+        let word = self.bits.iter().position(|&word| word != 0)?;
+        Some(word as u32 * 64 + self.bits[word].trailing_zeros())
     }
 }
 

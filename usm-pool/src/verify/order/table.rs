@@ -37,8 +37,8 @@ pub(super) struct Table {
     /// For each operator whether nothing can end with it: the caller or a direct successor uses all
     /// that it uses.
     pub(super) only_adds: Vec<bool>,
-    /// Whether any bytes have spare ones.
-    has_spare: bool,
+    /// Those of the bytes that have spare ones, the most first.
+    spare_first: Vec<usize>,
 }
 
 impl Table {
@@ -51,7 +51,7 @@ impl Table {
             uses: alloc::vec![Vec::new(); n],
             permits: alloc::vec![Vec::new(); n],
             only_adds: Vec::new(),
-            has_spare: false,
+            spare_first: Vec::new(),
         };
         for (op, before) in table.before.iter_mut().enumerate() {
             before.sort_unstable();
@@ -82,8 +82,9 @@ impl Table {
             let total = room.and_then(|room| sum.checked_add(room));
             let (Some(room), Some(total)) = (room, total) else { return Err(Violation::OrderTooLarge) };
             (bytes.spare, bytes.room, sum) = (room - bytes.room, room, total);
-            table.has_spare |= bytes.spare > 0;
         }
+        table.spare_first = (0..table.bytes.len()).filter(|&at| table.bytes[at].spare > 0).collect();
+        table.spare_first.sort_by_key(|&at| core::cmp::Reverse(table.bytes[at].spare));
         for op in 0..n {
             for &(input, output) in &graph.ops()[op].in_place {
                 let (from, to) = (number[tensors[input].root], number[tensors[output].root]);
@@ -116,6 +117,19 @@ impl Table {
         }
         turned.only_adds = (0..turned.after.len()).map(|op| turned.adds(op)).collect();
         turned
+    }
+
+    /// Bytes that are live before the whole run or after it, the larger.
+    pub(super) fn bytes_at_an_end(&self) -> u64 {
+        let sum = |live: fn(&Bytes) -> bool| {
+            let mut spare = 0;
+            let rooms = self.bytes.iter().filter(|bytes| live(bytes)).map(|bytes| {
+                spare = spare.max(bytes.spare);
+                bytes.room
+            });
+            rooms.sum::<u64>() - spare
+        };
+        sum(|bytes| bytes.before_run).max(sum(|bytes| bytes.after_run))
     }
 
     /// Bytes that are live at an operator in every order.
@@ -305,13 +319,12 @@ impl<'t> State<'t> {
     /// Bytes that are live while `op` runs.
     pub(super) fn bytes_at(&self, op: usize) -> u64 {
         let saved = self.table.saved(op, |over| self.uses_left[over.ends] == 1 && !self.begun(over.begins));
-        let mut topmost = 0;
-        for (at, bytes) in self.table.bytes.iter().enumerate().filter(|_| self.table.has_spare) {
-            let live = self.begun(at) && (self.uses_left[at] > 0 || bytes.after_run);
-            if bytes.spare > topmost && (live || self.table.uses[op].contains(&at)) {
-                topmost = bytes.spare;
-            }
-        }
+        let live = |at: usize| {
+            self.begun(at) && (self.uses_left[at] > 0 || self.table.bytes[at].after_run)
+                || self.table.uses[op].contains(&at)
+        };
+        let topmost = self.table.spare_first.iter().find(|&&at| live(at));
+        let topmost = topmost.map_or(0, |&at| self.table.bytes[at].spare);
         (self.live + self.begun_by(op)).saturating_sub(saved).saturating_sub(topmost)
     }
 

@@ -9,7 +9,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, 
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, windows, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -264,7 +264,7 @@ def _place_of_best(x, is_better, name, out, after, wait):
         last = count == 1
         if begins or not last:
             rows = 0 if last else count
-            values, found = windows(queue, (rows, dtype), (rows, _usm.int64))
+            values, found = empty(rows, dtype, queue=queue), empty(rows, _usm.int64, queue=queue)
         if begins:
             places = found[:0]
         if last:

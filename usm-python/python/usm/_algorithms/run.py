@@ -71,20 +71,6 @@ def bits_of(array):
     return _nrt_window(array, array.pointer, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
 
 
-def windows(queue, *parts):
-    """Arrays of these lengths and types in one block: an allocation is as slow as a launch."""
-    starts, size = [], 0
-    for count, dtype in parts:
-        starts.append(size)
-        size += -(-count * dtype.itemsize // 64) * 64
-    block = empty(size, _usm.uint8, queue=queue)
-    start = block.pointer
-    return [
-        _nrt_window(block, start + offset, [count], [dtype.itemsize], dtype.str, False)
-        for offset, (count, dtype) in zip(starts, parts)
-    ]
-
-
 def is_cpu(queue):
     """Whether items of the queue's device are few and fast, as those of a CPU."""
     device = queue.device
