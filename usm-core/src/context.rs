@@ -274,7 +274,7 @@ impl<B: Backend> Context<B> {
         }
         // The runtime knows the segments of pools, whose free bytes are nobody's.
         #[cfg(feature = "alloc")]
-        if self.shared().is_of_pool(address) {
+        if self.shared().segment_of_pool(address).is_some() {
             return Ok(PointerInfo::UNKNOWN);
         }
         self.query_runtime(address)

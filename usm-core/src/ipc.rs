@@ -179,17 +179,18 @@ impl<B: Backend> Allocation<B> {
         }
         self.wait_for_uses(Access::Read)?;
         let address = self.block().address();
-        // A part of a larger block: runtimes name whole blocks.
-        let Some(info) = context.shared().find(address) else {
+        // A part of a larger block: runtimes name whole blocks, which a pool has as segments.
+        let of_context = || context.shared().find(address).map(|info| info.base..info.base + info.size);
+        let Some(whole) = context.shared().segment_of_pool(address).or_else(of_context) else {
             let operation = "IPC of memory that another owner allocated";
             return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
         };
-        let inside = address - info.base;
+        let inside = address - whole.start;
         let base = self.block().pointer.map_addr(|address| {
             // Not zero, because it is the base of a live block.
-            core::num::NonZero::new(info.base).unwrap_or(address)
+            core::num::NonZero::new(whole.start).unwrap_or(address)
         });
-        let whole = Block { pointer: base, size: info.size, ..*self.block() };
+        let whole = Block { pointer: base, size: whole.len(), ..*self.block() };
         let _entered = context.shared().work()?;
         // SAFETY: the context's registry has the block, and this allocation keeps it alive.
         let exported = unsafe { B::Ipc::export(context.raw(), &whole) };

@@ -12,6 +12,8 @@ use alloc::{
     vec::Vec,
 };
 use core::fmt;
+#[cfg(feature = "alloc")]
+use core::ops::Range;
 
 use crate::MemoryType;
 #[cfg(feature = "alloc")]
@@ -358,11 +360,14 @@ impl Ledger {
         self.pools(entry).iter().find_map(|pool| pool.find(address))
     }
 
-    /// Whether a pool of this context has the address, live or not.
+    /// The addresses of the segment of a pool of this context that contains the address, live or
+    /// not.
     #[cfg(feature = "alloc")]
-    pub(crate) fn is_of_pool(&self, entry: EntryId, address: usize) -> bool {
-        self.has_pools.load(Ordering::Relaxed) != 0
-            && self.pools(Some(entry)).iter().any(|pool| pool.holds(address))
+    pub(crate) fn segment_of_pool(&self, entry: EntryId, address: usize) -> Option<Range<usize>> {
+        if self.has_pools.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.pools(Some(entry)).iter().find_map(|pool| pool.segment(address))
     }
 
     /// The live block of any context that contains `address`.

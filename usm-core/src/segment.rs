@@ -7,6 +7,7 @@ use alloc::sync::Weak;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::mem;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use crate::allocation::release_after;
@@ -105,8 +106,8 @@ pub trait Lending: Send + Sync {
     fn holding(&self) -> Holding;
     /// The live block that contains `address`, as requested.
     fn find(&self, address: usize) -> Option<PointerInfo>;
-    /// Whether a segment contains `address`.
-    fn holds(&self, address: usize) -> bool;
+    /// The addresses of the segment that contains `address`.
+    fn segment(&self, address: usize) -> Option<Range<usize>>;
     /// Adds the live blocks to `all`.
     fn list(&self, all: &mut Vec<PointerInfo>);
     /// Returns idle segments to the runtime, for an allocation that found no memory. Returns their

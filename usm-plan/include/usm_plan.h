@@ -82,6 +82,21 @@ int usm_plan_buffers(const uint64_t *lower, const uint64_t *upper, const uint64_
  * otherwise the result of a search. */
 int usm_plan_graph(const char *json, size_t length, const usm_plan_options *options, usm_plan **plan);
 
+/* A dimension of a model and its value, or "LOW..HIGH[:STEP]" for every value of a range, both ends included; or an input
+ * of a model and its value, one number. Texts are UTF-8. */
+typedef struct {
+    const char *name;
+    const char *value;
+} usm_plan_value;
+
+/* Plans an ONNX model of `length` bytes; weights in other files are not needed. Its operators are reordered where that
+ * lowers the peak. `dims` gives the values of the dimensions that the file names, `inputs` those of inputs that decide a
+ * shape or a branch: as --dim and --value of the command. With ranges, the plan holds for every value. The rest is as for
+ * usm_plan_graph. Only the library with models has this function: `cargo xtask planner --models`. */
+int usm_plan_model(const void *onnx, size_t length, const usm_plan_value *dims, size_t dim_count,
+                   const usm_plan_value *inputs, size_t input_count, const usm_plan_options *options,
+                   usm_plan **plan);
+
 /* A graph that is told number by number, without a text. One thread at a time uses it. */
 typedef struct usm_plan_graph_numbers usm_plan_numbers;
 
@@ -159,6 +174,10 @@ int usm_plan_at(const usm_plan *plan, const uint64_t *values, size_t count, uint
  * rows into *steps. With `offsets` NULL and `capacity` 0 it writes only that. */
 int usm_plan_at_every(const usm_plan *plan, const uint64_t *values, size_t count, size_t dimension, uint64_t *offsets,
                       size_t capacity, uint64_t *peaks, size_t *steps);
+
+/* The name of the tensor with this offset, from 0 to usm_plan_count; empty if the graph names none. Returns the length of
+ * the whole name in bytes of UTF-8, without the final 0. Writes at most `capacity` bytes, the last of which is 0. */
+size_t usm_plan_name(const usm_plan *plan, size_t number, char *text, size_t capacity);
 
 /* Frees a plan. Ignores NULL. */
 void usm_plan_free(usm_plan *plan);

@@ -40,8 +40,12 @@ fn the_library_has_what_the_header_declares() {
         .filter_map(line)
         .collect();
     declared.sort_unstable();
+    assert_eq!(declared.len(), 22);
+    // The smaller library reads no models.
+    if !exported.contains(&"usm_plan_model") {
+        declared.retain(|name| name != "usm_plan_model");
+    }
     assert_eq!(exported, declared);
-    assert_eq!(declared.len(), 20);
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 import asyncio
 import gc
+import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -163,3 +166,48 @@ def test_random_arrays_keep_their_values(device):
                 assert array.tolist() == [value] * size
                 del array
         assert pool.stats()["live"] == sum(size for _, size, _ in arrays)
+
+
+CACHE = """
+import gc, os, sys
+import usm
+queue, kind = usm.Queue(sys.argv[1]), sys.argv[2]
+context = queue.context
+kept = os.environ.get("USM_DEVICE_CACHE") != "0"
+size = 5 << 20
+first = usm.full(size, 7, "u1", queue=queue, kind=kind)
+address = first.pointer
+before = context.stats()
+assert (before["reserved"] >= size) == kept and before["sum"]["current"] == size
+del first
+assert context.stats()["sum"]["current"] == 0
+assert (context.stats()["reserved"] >= size) == kept
+# The same memory, whose old bytes nobody sees in zeros.
+second = usm.zeros(size, "u1", queue=queue, kind=kind)
+if kept:
+    assert second.pointer == address and context.query(address)[2] == size
+assert not any(second.tobytes())
+usm.trim()
+assert not any(second.tobytes()), "trim takes no memory of a live array"
+del second
+gc.collect()
+assert (usm.trim() >= size) == kept and context.stats()["reserved"] == 0
+# Small shared blocks have pages of their own.
+small = usm.zeros(10, "u1", queue=queue, kind=kind)
+assert (context.stats()["reserved"] > 0) == (kept and kind == "device")
+# A block of a pool comes before it.
+with usm.Pool(queue.device) as pool:
+    inside = usm.empty(10, "u1", queue=queue, kind=kind)
+    assert pool.stats()["live"] == 10
+    assert inside.tobytes() is not None
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("kind", ["device", "shared"])
+@pytest.mark.parametrize("setting", ["1", "0"])
+def test_memory_of_a_gpu_is_kept_for_later_arrays(setting, kind, cuda_driver):
+    environment = {**os.environ, **cuda_driver, "USM_DEVICE_CACHE": setting}
+    command = [sys.executable, "-c", CACHE, "cuda:gpu:0", kind]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("fine\n", "")

@@ -72,7 +72,7 @@ def test_every_copy_of_numpys_memory_goes_through_it_and_is_counted_apart(run):
         kept = through_the_ring(lambda: pickle.dumps(a))
         assert through_the_ring(lambda: pickle.loads(kept)).tobytes() == data.tobytes()
         live = ring()[0]
-        assert usm.trim() == live and ring()[0] == usm.trim() == 0
+        assert usm.trim() >= live and ring()[0] == usm.trim() == 0
         assert driver.misuses() == 0
     """)
 

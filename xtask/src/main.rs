@@ -83,7 +83,7 @@ usage: cargo xtask <command>
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
-  planner               the C library of usm-plan; prints where it and its header are
+  planner [--models]    the C library of usm-plan, which reads ONNX models too with --models; prints where it and its header are
   numba [--all] [--refresh] [--kind KIND] [--source SELECTOR] [MODULE...]
                         Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
                         the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         "nrt" => nrt::run(rest),
         "msrv" => no_arguments(rest).and_then(|()| msrv::run()),
         "packages" => packages::run(rest),
-        "planner" => no_arguments(rest).and_then(|()| planner::run()),
+        "planner" => planner::run(rest),
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
         "wheel" => wheel::run(rest),

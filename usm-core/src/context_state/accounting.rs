@@ -31,10 +31,11 @@ impl ContextState {
         self.ledger.find(self.entry, address)
     }
 
-    /// Whether a pool of this context has the address, live or not.
+    /// The addresses of the segment of a pool of this context that contains the address, live or
+    /// not.
     #[cfg(feature = "alloc")]
-    pub(crate) fn is_of_pool(&self, address: usize) -> bool {
-        self.ledger.is_of_pool(self.entry, address)
+    pub(crate) fn segment_of_pool(&self, address: usize) -> Option<core::ops::Range<usize>> {
+        self.ledger.segment_of_pool(self.entry, address)
     }
 
     /// Whether an allocation is so small, compared with the free memory, that its bytes need no

@@ -41,16 +41,26 @@ fn defect(panic: &(dyn Any + Send)) -> Error {
 /// `to` is null or has room for `capacity` bytes.
 pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
     let text = TEXT.try_with(RefCell::take).unwrap_or_default();
-    let length = text.len();
+    // SAFETY: the caller's contract.
+    let length = unsafe { copy_text(&text, to, capacity) };
+    let _ = TEXT.try_with(|kept| kept.replace(text));
+    length
+}
+
+/// Writes at most `capacity` bytes of a text: whole characters and a final 0. Returns the length of
+/// the whole text in bytes.
+///
+/// # Safety
+/// `to` is null or has room for `capacity` bytes.
+pub(super) unsafe fn copy_text(text: &str, to: *mut u8, capacity: usize) -> usize {
     if !to.is_null() && capacity > 0 {
-        let cut = (0..=length.min(capacity - 1)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let cut = (0..=text.len().min(capacity - 1)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let mut cut = text.as_bytes()[..cut].to_vec();
         cut.push(0);
         // SAFETY: at most `capacity` bytes, for which the contract demands room.
         unsafe { to.copy_from_nonoverlapping(cut.as_ptr(), cut.len()) };
     }
-    let _ = TEXT.try_with(|kept| kept.replace(text));
-    length
+    text.len()
 }
 
 #[cfg(test)]

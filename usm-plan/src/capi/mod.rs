@@ -4,6 +4,9 @@ mod build;
 mod error;
 mod export;
 mod memory;
+#[cfg(feature = "capi-models")]
+mod model;
+mod names;
 mod record;
 
 use core::ffi::{c_char, c_int};
@@ -21,6 +24,9 @@ pub use build::*;
 use error::guarded;
 use export::export;
 use memory::{bytes, check_array, copied, into_c, write};
+#[cfg(feature = "capi-models")]
+pub use model::*;
+pub use names::*;
 pub use record::{Options, Report};
 
 /// The graph's name in messages.
@@ -35,7 +41,7 @@ pub struct UsmPlan {
 
 #[derive(Debug)]
 enum Kind {
-    One(Made),
+    One(Box<Made>),
     /// One plan for every value of the graph's dimensions.
     Every(Box<RangePlan>),
 }
@@ -51,7 +57,7 @@ impl Kind {
     /// The offsets for some values, and their quality if the caller wants a report.
     fn offsets_for(&self, values: &[u64], report: bool) -> Result<Made> {
         match self {
-            Self::One(made) => check_count(values, 0).map(|()| made.clone()),
+            Self::One(made) => check_count(values, 0).map(|()| Made::clone(made)),
             Self::Every(plan) => {
                 check_count(values, plan.dims().len())?;
                 let mut offsets = vec![0; plan.ids().len()];
@@ -91,6 +97,8 @@ struct Made {
     spilled: Vec<u64>,
     /// The memory of each offset, by its number in the graph; empty without memories.
     memories: Vec<u64>,
+    /// The tensor of each offset, by its name; empty if none has a name.
+    names: Vec<String>,
     report: Report,
 }
 
@@ -105,7 +113,8 @@ impl Made {
             _ => None,
         };
         let memories = plan.rows.iter().filter_map(number).collect();
-        Self { offsets, order: Vec::new(), edges, spilled, memories, report: Report::of(plan) }
+        let report = Report::of(plan);
+        Self { offsets, order: Vec::new(), edges, spilled, memories, names: Vec::new(), report }
     }
 }
 
@@ -287,6 +296,7 @@ fn planned(request: Request, source: Source) -> Result<Kind> {
     };
     let order_optimal = u64::from(outcome.is_best_order());
     let Outcome { plan, graph, every_order, reordered, .. } = *outcome;
+    let names = graph.as_ref().map_or_else(Vec::new, |graph| names::of(graph, &plan));
     let order = match (reordered, graph) {
         (Some(found), _) => found.order.into_iter().map(|op| op as u64).collect(),
         (None, graph) => (0..graph.map_or(0, |graph| graph.ops().len()) as u64).collect(),
@@ -297,8 +307,8 @@ fn planned(request: Request, source: Source) -> Result<Kind> {
             plan.peak, plan.lower_bound
         )));
     }
-    let mut made = Made { order, ..Made::of(&plan) };
+    let mut made = Made { order, names, ..Made::of(&plan) };
     made.report.order_optimal = order_optimal;
     made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
-    Ok(Kind::One(made))
+    Ok(Kind::One(Box::new(made)))
 }

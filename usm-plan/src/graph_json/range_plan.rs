@@ -165,6 +165,13 @@ impl RangePlan {
         &self.ids
     }
 
+    /// The name of the tensor with this number in [`ids`](Self::ids), if it has one.
+    #[must_use]
+    pub fn name(&self, number: usize) -> Option<&str> {
+        let id = *self.ids.get(number)?;
+        self.file.tensors.iter().find(|tensor| tensor.id == id)?.name.as_deref()
+    }
+
     /// One value for each dimension, from values by name.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ pub(crate) fn library() -> &'static Path {
                 // lack.
                 .env_remove("RUSTFLAGS")
                 .env_remove("CARGO_ENCODED_RUSTFLAGS")
-                .args(["rustc", "--crate-type", "cdylib", "--features", "capi"])
+                .args(["rustc", "--crate-type", "cdylib", "--features", "capi-models"])
                 .arg("--target-dir")
                 .arg(&target)
                 .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"]));

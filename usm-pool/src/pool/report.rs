@@ -1,6 +1,7 @@
 //! What a pool answers to the ledger of its device.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use usm_core::segment::{self, Holding, Lending};
@@ -98,11 +99,14 @@ impl<B: Backend + 'static> Lending for Shared<B> {
         self.with(|space| space.find(address as u64).map(|block| self.describe(block)))
     }
 
-    fn holds(&self, address: usize) -> bool {
-        let address = address as u64;
-        let contains =
-            |segment: &Place| address.checked_sub(segment.address).is_some_and(|at| at < segment.bytes);
-        self.with(|space| space.segments().any(|(_, segment)| contains(&segment)))
+    fn segment(&self, address: usize) -> Option<Range<usize>> {
+        let addresses = |place: Place| {
+            let start = place.address as usize;
+            start..start + place.bytes as usize
+        };
+        self.with(|space| {
+            space.segments().map(|(_, place)| addresses(place)).find(|segment| segment.contains(&address))
+        })
     }
 
     fn list(&self, all: &mut Vec<PointerInfo>) {

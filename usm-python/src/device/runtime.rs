@@ -10,9 +10,11 @@ use pyo3::types::PyList;
 use usm::{Absence, OpenError, Opened, Runtimes};
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::ends::ForkOnce;
-use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
+use usm_core::{AllocKind, BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
+use usm_plan::usm_pool::Pool;
 use usm_sycl::Dpctl;
 
+use crate::storage::pool::Cache;
 use crate::storage::stats;
 use crate::text::error::{Class, OrRaise};
 use crate::text::log;
@@ -22,6 +24,7 @@ use crate::text::log;
 pub(crate) struct Scope {
     pub(crate) context: Context<Dyn>,
     queue: OnceLock<Arc<Stream>>,
+    pub(crate) cache: Cache,
 }
 
 /// A queue, shared by Python's handles.
@@ -52,6 +55,11 @@ impl Stream {
         self.queue.context()
     }
 
+    /// The pool of the context's memory of this kind, if it has one.
+    pub(crate) fn cache(&self, kind: AllocKind) -> Option<Pool<Dyn>> {
+        Some(self.scope.upgrade()?.cache.of(self.context(), kind)?.on(&self.queue))
+    }
+
     pub(crate) fn is_host(&self) -> bool {
         self.context().info().backend == BackendKind::Host
     }
@@ -64,7 +72,7 @@ impl Stream {
 impl Scope {
     pub(crate) fn new(context: Context<Dyn>) -> Arc<Self> {
         stats::begin_history(&context);
-        Arc::new(Self { context, queue: OnceLock::new() })
+        Arc::new(Self { context, queue: OnceLock::new(), cache: Cache::default() })
     }
 
     /// The in-order queue for work without a queue of its own.

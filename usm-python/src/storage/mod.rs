@@ -68,7 +68,7 @@ impl Storage {
         size: usize,
         alignment: usize,
     ) -> usm_core::Result<Self> {
-        Self::allocate_from(&Source::context(), stream, kind, size, alignment)
+        Self::allocate_from(&Source::outside_blocks(stream, kind), stream, kind, size, alignment)
     }
 
     /// [`allocate`](Self::allocate) from a pool, if there is one.

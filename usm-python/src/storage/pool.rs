@@ -1,11 +1,12 @@
-//! `usm.Pool`: memory that new arrays come from in a `with` block.
+//! Where new arrays come from: `usm.Pool` in a `with` block, and a pool of the context for the
+//! memory of GPUs.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::backend::Dyn;
-use usm_core::{AllocKind, Allocation, MemorySource, Request};
+use usm_core::{AllocKind, Allocation, Context, DeviceType, ErrorKind, MemorySource, Request};
 use usm_plan::usm_pool::pool::PoolSegment;
 use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats};
 
@@ -55,37 +56,54 @@ impl Pools {
     }
 }
 
-/// Where new memory comes from: the pool of the innermost block that fits, or the context.
+/// Where new memory comes from.
 #[derive(Debug)]
-pub(crate) struct Source(Option<Pool<Dyn>>);
+pub(crate) enum Source {
+    /// The runtime.
+    Context,
+    /// The pool of the context, which refuses nothing that the runtime has.
+    Cache(Pool<Dyn>),
+    /// The pool of the innermost `with` block that fits.
+    Pool(Pool<Dyn>),
+}
 
 impl Source {
     /// The source for memory of this kind that work of `stream` uses first.
     pub(crate) fn of(py: Python<'_>, stream: &Stream, kind: AllocKind) -> PyResult<Self> {
-        if !OPEN.is_used() {
-            return Ok(Self(None));
+        if OPEN.is_used() {
+            let context = stream.context().id();
+            let pool = OPEN.find(py, |pools: &Arc<Pools>| {
+                let fits = pools.scope.context.id() == context;
+                fits.then(|| pools.of_kind(kind)).flatten().map(|pool| pool.on(&stream.queue))
+            })?;
+            if let Some(pool) = pool {
+                return Ok(Self::Pool(pool));
+            }
         }
-        let context = stream.context().id();
-        let pool = OPEN.find(py, |pools: &Arc<Pools>| {
-            let fits = pools.scope.context.id() == context;
-            fits.then(|| pools.of_kind(kind)).flatten().map(|pool| pool.on(&stream.queue))
-        })?;
-        Ok(Self(pool))
+        Ok(Self::outside_blocks(stream, kind))
     }
 
-    /// The context.
-    pub(crate) const fn context() -> Self {
-        Self(None)
+    /// As [`of`](Self::of), whatever `with` blocks are open.
+    pub(crate) fn outside_blocks(stream: &Stream, kind: AllocKind) -> Self {
+        stream.cache(kind).map_or(Self::Context, Self::Cache)
     }
 
     pub(crate) fn is_pool(&self) -> bool {
-        self.0.is_some()
+        !matches!(self, Self::Context)
     }
 
     pub(crate) fn allocate(&self, stream: &Stream, request: &Request) -> usm_core::Result<Allocation<Dyn>> {
-        match &self.0 {
-            Some(pool) => pool.allocate(request),
-            None => stream.context().allocate(request),
+        match self {
+            Self::Context => stream.context().allocate(request),
+            Self::Pool(pool) => pool.allocate(request),
+            Self::Cache(_) if !is_kept(request) => stream.context().allocate(request),
+            Self::Cache(pool) => match pool.allocate(request) {
+                // The context takes back what pools hold idle, and its refusal has the reason.
+                Err(error) if matches!(error.kind, ErrorKind::PoolExhausted { .. }) => {
+                    stream.context().allocate(request)
+                }
+                answer => answer,
+            },
         }
     }
 
@@ -95,22 +113,69 @@ impl Source {
         stream: &Stream,
         request: &Request,
     ) -> usm_core::Result<(Allocation<Dyn>, bool)> {
-        match &self.0 {
-            Some(pool) => pool.allocate_zeroed(request),
-            None => stream.context().allocate_zeroed(request),
+        match self {
+            Self::Context => stream.context().allocate_zeroed(request),
+            Self::Pool(pool) => pool.allocate_zeroed(request),
+            // A runtime has no zeros for less than a fill of memory that is there already.
+            Self::Cache(_) => Ok((self.allocate(stream, request)?, false)),
         }
     }
 }
 
+/// The variable that turns the caches of all contexts off with the value 0: then each array takes
+/// memory of the runtime, for tools that watch the driver's calls.
+const CACHE_VARIABLE: &str = "USM_DEVICE_CACHE";
+
+/// Shared memory moves between host and device by pages: small blocks in one page would take each
+/// other along.
+const LEAST_SHARED: usize = 1 << 16;
+
+/// Whether memory for a request comes from a cache.
+fn is_kept(request: &Request) -> bool {
+    request.kind != AllocKind::Shared || request.size >= LEAST_SHARED
+}
+
+/// The kinds of memory that a cache has.
+const CACHED: [AllocKind; 2] = [AllocKind::Device, AllocKind::Shared];
+
+/// The pools of a context on a GPU. The runtimes of GPUs take microseconds for an allocation,
+/// milliseconds for a large one, and wait for the device's work in a free.
+#[derive(Debug, Default)]
+pub(crate) struct Cache([OnceLock<Pool<Dyn>>; CACHED.len()]);
+
+impl Cache {
+    /// The pool for memory of a kind, if a context of this device has one.
+    pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
+        static IS_ON: OnceLock<bool> = OnceLock::new();
+        let place = CACHED.iter().position(|known| *known == kind)?;
+        if context.info().device_type != DeviceType::Gpu {
+            return None;
+        }
+        let read = || std::env::var_os(CACHE_VARIABLE).is_none_or(|value| value != "0");
+        IS_ON.get_or_init(read).then(|| self.0[place].get_or_init(|| Pool::new(context, kind)))
+    }
+
+    /// The pools that were used.
+    fn pools(&self) -> impl Iterator<Item = (AllocKind, &Pool<Dyn>)> {
+        CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?)))
+    }
+
+    /// Returns what nothing uses to the runtime; its bytes.
+    pub(crate) fn trim(&self) -> u64 {
+        self.pools().map(|(_, pool)| pool.trim(0)).sum()
+    }
+}
+
 /// The segments of all pools of a context, and their kinds.
-pub(crate) fn segments(context: u64) -> Vec<(AllocKind, PoolSegment)> {
+pub(crate) fn segments(scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
+    let context = scope.context.id();
     let all: Vec<Arc<Pools>> = {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|pools| pools.strong_count() > 0);
         all.iter().filter_map(Weak::upgrade).collect()
     };
     let of_context = all.iter().filter(|pools| pools.scope.context.id() == context);
-    let pools = of_context.flat_map(|pools| pools.all());
+    let pools = of_context.flat_map(|pools| pools.all()).chain(scope.cache.pools());
     pools.flat_map(|(kind, pool)| pool.snapshot().into_iter().map(move |segment| (kind, segment))).collect()
 }
 

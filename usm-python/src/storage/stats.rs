@@ -123,12 +123,14 @@ pub(crate) fn reset_peak(py: Python<'_>) {
     }
 }
 
-/// Gives the pinned memory back through which copies of NumPy's memory go, in all contexts in use,
-/// and returns its bytes. Row ``ring`` of `stats` counts it. The next large copy makes new blocks.
+/// Gives back to the runtimes what all contexts in use hold for later: the memory of earlier arrays
+/// on GPUs, row ``cached`` of `stats`, and the pinned memory through which copies of NumPy's memory
+/// go, row ``ring``. Returns the bytes. `usm.Pool.trim` does the same for other pools.
 #[pyfunction]
 pub(crate) fn trim(py: Python<'_>) -> usize {
     let scopes = runtime::scopes(py);
-    py.detach(|| scopes.iter().map(|scope| scope.context.trim()).sum())
+    let trim = |scope: &Arc<Scope>| scope.context.trim() + scope.cache.trim() as usize;
+    py.detach(|| scopes.iter().map(trim).sum())
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.

@@ -8,7 +8,10 @@
 //! A result depends on the file alone, on the extents of the inputs too, or on the data. What does
 //! not depend on the data is a constant of the plan.
 
+mod arithmetic;
+mod branches;
 mod call;
+mod file;
 mod fold;
 mod rules;
 mod value;
@@ -17,19 +20,16 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::control::{self, Control};
-use super::element::{BOOL, FLOAT, INT64, STRING};
-use super::proto::{
-    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto,
-};
+use super::element::BOOL;
+use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard, node_title, outputs};
+use branches::{all_known, of_branches};
 use call::{Call, Extent, Fact, Made, Refusal};
+use file::{of_constant, of_sparse, of_tensor};
 
 pub(super) use call::Constancy;
 pub use value::Value;
-
-/// Maximum number of walks, each without the branches found dead before.
-const MOST_WALKS: usize = 64;
 
 /// The newest operator set, for a file that names none.
 const NEWEST: i64 = 1_000;
@@ -140,125 +140,6 @@ pub(super) fn complete(
         }
     }
     inferred
-}
-
-/// Whether every operator's results are known, but for those that a loop overwrites.
-fn all_known(graph: &GraphProto, control: &Control, known: impl Fn(&str) -> bool) -> bool {
-    let later = control.known_later();
-    let made = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
-    made.filter(|name| !later.contains(*name)).all(known)
-}
-
-/// As [`complete`]; `said`: shapes that count if none is inferred.
-fn of_branches(
-    frame: &ModelProto,
-    graph: &mut GraphProto,
-    control: &mut Control,
-    stated: &HashMap<String, Shape>,
-    said: &HashMap<String, Shape>,
-    remark: &dyn Fn(String),
-) -> Inferred {
-    let inferred = reachable(frame, graph, control, stated);
-    let Some(complaint) = &inferred.complaint else { return inferred };
-    let known = |graph: &GraphProto, control: &Control, inferred: &Inferred| {
-        let shape = |name: &str| inferred.facts.get(name).is_some_and(|fact| fact.shape().is_some());
-        all_known(graph, control, |name| shape(name) || stated.contains_key(name) || said.contains_key(name))
-    };
-    if known(graph, control, &inferred) {
-        return inferred;
-    }
-    for condition in control.conditions() {
-        for truth in [true, false] {
-            let (mut light, mut left) = (without_weights(graph), control.clone());
-            let truths = HashMap::from([(condition.clone(), truth)]);
-            left.remove_dead_branches(&truths, &mut light);
-            let found = reachable(frame, &mut light, &mut left, stated);
-            if known(&light, &left, &found) {
-                remark(format!(
-                    "the branch for {} of the If on {condition:?} is left out, because no shapes fit it: {complaint}",
-                    !truth
-                ));
-                control.remove_dead_branches(&truths, graph);
-                return reachable(frame, graph, control, stated);
-            }
-        }
-    }
-    inferred
-}
-
-/// As [`complete`], for the branches that may run by their conditions.
-fn reachable(
-    frame: &ModelProto,
-    graph: &mut GraphProto,
-    control: &mut Control,
-    stated: &HashMap<String, Shape>,
-) -> Inferred {
-    let mut collected: HashMap<String, Made> = HashMap::new();
-    for _ in 0..MOST_WALKS {
-        let inferred = Walk::of(frame, graph, stated, &collected).run(graph);
-        if control.remove_dead_branches(&inferred.truths, graph) {
-            continue;
-        }
-        let rows = rows_of_loops(graph, control, &inferred);
-        if rows.iter().all(|(name, made)| collected.get(name) == Some(made)) {
-            return inferred;
-        }
-        collected.extend(rows);
-    }
-    Walk::of(frame, graph, stated, &collected).run(graph)
-}
-
-/// The results of loops that have a row for each iteration, where their number is known.
-fn rows_of_loops(graph: &GraphProto, control: &Control, inferred: &Inferred) -> Vec<(String, Made)> {
-    let mut found = Vec::new();
-    for &(first, end) in &control.loops {
-        let Some(nodes) = graph.node.get(first..end) else { continue };
-        let Some(count) = nodes.first().and_then(|node| iterations(node, nodes, control, inferred)) else {
-            continue;
-        };
-        for node in nodes {
-            let (Some(source), Some(result)) = (node.input.first(), node.output.first()) else { continue };
-            let Some((of, axis)) = control.row_of(result) else { continue };
-            let Some(fact) = inferred.facts.get(source) else { continue };
-            let Some(mut dims) = fact.dims.clone() else { continue };
-            if let Ok(at) = call::place(axis, dims.len() + 1) {
-                dims.insert(at, Some(count));
-                found.push((of.to_owned(), (fact.data_type, dims)));
-            }
-        }
-    }
-    found
-}
-
-/// How often the body runs whose first node this is.
-fn iterations(node: &NodeProto, nodes: &[NodeProto], control: &Control, inferred: &Inferred) -> Option<u64> {
-    let fact = |name: &String| inferred.facts.get(name);
-    match node.op_type.as_str() {
-        "Element" => {
-            let sequence = fact(node.input.first()?)?.dims.as_ref()?;
-            let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(0, |a| a.i);
-            sequence[call::place(axis, sequence.len()).ok()?]
-        }
-        "Number" => {
-            // Without a limit there is only the condition.
-            let [limit, condition] = &node.input[..] else { return None };
-            let &[count] = fact(limit)?.value.as_deref()?.integers()? else { return None };
-            let is_true = |name: &String| {
-                fact(name).and_then(|fact| fact.value.as_deref()?.integers().map(|all| all == [1]))
-                    == Some(true)
-            };
-            // Each iteration says that the next one runs, or none says anything.
-            let next = nodes.iter().find(|node| {
-                node.output.first().is_some_and(|result| control.overwrites(result) == Some(condition))
-            });
-            let goes_on = match next {
-                Some(next) => next.input.first().is_some_and(is_true),
-                None => is_true(condition),
-            };
-            goes_on.then(|| u64::try_from(count).unwrap_or(0))
-        }
-        _ => None,
-    }
 }
 
 /// One walk along the operators.
@@ -492,81 +373,4 @@ fn constancy(call: &Call<'_>) -> Constancy {
     ];
     // Weights stay in the few bits in which the file has them.
     if one_of(&random) || one_of(&["Dropout", "DequantizeLinear"]) { Constancy::Varies } else { least }
-}
-
-fn of_tensor(tensor: &TensorProto) -> Fact {
-    let value = Value::of(tensor).map(Rc::new);
-    Fact { value, constancy: Constancy::OfFile, ..Fact::of(tensor.data_type, &tensor.dims) }
-}
-
-fn of_sparse(sparse: &SparseTensorProto) -> Fact {
-    let data_type = sparse.values.as_ref().map_or(0, |values| values.data_type);
-    Fact { constancy: Constancy::OfFile, ..Fact::of(data_type, &sparse.dims) }
-}
-
-/// The value of a Constant, which is in one of its attributes.
-fn of_constant(node: &NodeProto) -> Fact {
-    let Some(attribute) = node.attribute.iter().find(|attribute| !attribute.name.is_empty()) else {
-        return Fact::default();
-    };
-    let of = |data_type: i32, dims: &[i64], value: Option<Value>| Fact {
-        value: value.map(Rc::new),
-        constancy: Constancy::OfFile,
-        ..Fact::of(data_type, dims)
-    };
-    let reals = |numbers: &[f32]| Value::Reals(numbers.iter().map(|&number| f64::from(number)).collect());
-    match attribute.name.as_str() {
-        "value" => attribute.t.as_ref().map(of_tensor).unwrap_or_default(),
-        "sparse_value" => attribute.sparse_tensor.as_ref().map(of_sparse).unwrap_or_default(),
-        "value_int" => of(INT64, &[], Some(Value::Integers(vec![attribute.i]))),
-        "value_ints" => {
-            of(INT64, &[attribute.ints.len() as i64], Some(Value::Integers(attribute.ints.clone())))
-        }
-        "value_float" => of(FLOAT, &[], Some(reals(&[attribute.f]))),
-        "value_floats" => of(FLOAT, &[attribute.floats.len() as i64], Some(reals(&attribute.floats))),
-        "value_string" => of(STRING, &[], None),
-        "value_strings" => of(STRING, &[attribute.strings.len() as i64], None),
-        _ => Fact::default(),
-    }
-}
-
-/// The parts of a graph that inference needs, without weights.
-fn without_weights(graph: &GraphProto) -> GraphProto {
-    let bare = |tensor: &TensorProto| {
-        if value::element_count(&tensor.dims).is_some_and(|count| count <= value::MOST_ELEMENTS) {
-            return tensor.clone();
-        }
-        TensorProto {
-            name: tensor.name.clone(),
-            data_type: tensor.data_type,
-            dims: tensor.dims.clone(),
-            ..TensorProto::default()
-        }
-    };
-    let attribute = |attribute: &AttributeProto| match &attribute.t {
-        Some(tensor) => AttributeProto {
-            name: attribute.name.clone(),
-            r#type: attribute.r#type,
-            t: Some(bare(tensor)),
-            ..AttributeProto::default()
-        },
-        None => attribute.clone(),
-    };
-    let node = |node: &NodeProto| NodeProto {
-        input: node.input.clone(),
-        output: node.output.clone(),
-        name: node.name.clone(),
-        op_type: node.op_type.clone(),
-        domain: node.domain.clone(),
-        attribute: node.attribute.iter().map(attribute).collect(),
-    };
-    GraphProto {
-        node: graph.node.iter().map(node).collect(),
-        initializer: graph.initializer.iter().map(bare).collect(),
-        name: graph.name.clone(),
-        input: graph.input.clone(),
-        output: graph.output.clone(),
-        value_info: graph.value_info.clone(),
-        sparse_initializer: graph.sparse_initializer.clone(),
-    }
 }

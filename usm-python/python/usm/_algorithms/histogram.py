@@ -140,7 +140,8 @@ def histogram(
     edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, queue=queue)
     run = Run(queue, after)
     if x.size:
-        _launch_counts(run, flat(x), bin_of_edges, edge_array, low, bins / (high - low), bins, result)
+        of_device = edge_array if is_cpu(queue) else asarray(edges, dtype=edge_array.dtype, kind="device", queue=queue)
+        _launch_counts(run, flat(x), bin_of_edges, of_device, low, bins / (high - low), bins, result)
     else:
         result.fill(0)
     return run.finish(result, wait), edge_array
@@ -149,12 +150,20 @@ def histogram(
 _places = range
 
 
+def _limit(x, operation):
+    """The least or the greatest element, as a Python number.
+
+    It goes through device memory: a page of shared memory that the host reads leaves the device.
+    """
+    return reduce(x, operation, out=empty((), x.dtype, kind="device", queue=x.queue)).item()
+
+
 def _limits(x, given):
     """The least and the greatest number of a histogram, as floats."""
     if given is None:
         if x.size == 0:
             return 0.0, 1.0
-        low, high = (float(reduce(x, name).item()) for name in ("min", "max"))
+        low, high = (float(_limit(x, name)) for name in ("min", "max"))
     else:
         low, high = map(float, given)
         if low > high:
@@ -185,9 +194,9 @@ def bincount(
     if length is None:
         length = max(index(minlength or 0), 0)
         if x.size:
-            if x.dtype.kind == "i" and (least := reduce(x, "min").item()) < 0:
+            if x.dtype.kind == "i" and (least := _limit(x, "min")) < 0:
                 raise RequestError(f"bincount of {least}: numbers from 0 on are counted")
-            length = max(length, int(reduce(x, "max").item()) + 1)
+            length = max(length, int(_limit(x, "max")) + 1)
     length = index(length)
     if not 0 <= length < 1 << 40:
         raise RequestError(f"bincount with {length} counters: 0 to {(1 << 40) - 1} are possible")
