@@ -420,9 +420,9 @@ def test_a_package_that_onnxruntime_needs_is_named(package, monkeypatch):
 
 def test_tinygrad_runs_with_our_plan_and_no_larger_arena(monkeypatch):
     tinygrad = require("tinygrad", "runs a schedule")
-    memory, schedule = require("tinygrad.schedule.memory", "plans"), require("tinygrad.schedule", "calls the planner")
+    memory, jit = require("tinygrad.schedule.memory", "plans"), require("tinygrad.engine.jit", "calls the planner")
     monkeypatch.setenv("DEV", "PYTHON")
-    sizes = {"theirs": 0, "ours": 0}
+    sizes = {"theirs": 0, "ours": 0, "none": 0}
 
     def arenas(linear):
         """Bytes of all buffers that the calls of a schedule name and nobody holds."""
@@ -432,25 +432,36 @@ def test_tinygrad_runs_with_our_plan_and_no_larger_arena(monkeypatch):
     def ours(linear, held=None):
         made = usm.adapt.tinygrad(linear, held)
         sizes["ours"] += arenas(made)
+        sizes["none"] += arenas(linear)
         sizes["theirs"] += arenas(theirs(linear, held))
         return made
 
     theirs = memory.memory_plan_rewrite
 
-    def network(seed):
+    def results(seed):
         source = numpy.random.default_rng(seed)
-        layers = [tinygrad.Tensor(source.standard_normal((12, 12), dtype=numpy.float32)).realize() for _ in range(5)]
-        x = y = tinygrad.Tensor(source.standard_normal((7 + seed, 12), dtype=numpy.float32)).realize()
-        for layer in layers:
-            y = (x @ layer).relu().contiguous()
-            x = (x + y @ layer).contiguous() if seed % 2 else (y * 2).contiguous()
-        return (x.sum(0) + y.max(0)).numpy()
 
-    expected = [network(seed) for seed in range(3)]
-    monkeypatch.setattr(schedule, "memory_plan_rewrite", ours)
+        def tensor(rows):
+            return tinygrad.Tensor(source.standard_normal((rows, 12), dtype=numpy.float32)).realize()
+
+        layers = [tensor(12) for _ in range(5)]
+
+        # Only a captured schedule has buffers that nobody holds.
+        @tinygrad.TinyJit
+        def network(x):
+            y = x
+            for layer in layers:
+                y = (x @ layer).relu().contiguous()
+                x = (x + y @ layer).contiguous() if seed % 2 else (y * 2).contiguous()
+            return (x.sum(0) + y.max(0)).realize()
+
+        return [network(tensor(7 + seed)).numpy() for _ in range(4)]
+
+    expected = [results(seed) for seed in range(3)]
+    monkeypatch.setattr(jit, "memory_plan_rewrite", ours)
     for seed in range(3):
-        assert (network(seed) == expected[seed]).all()
-    assert 0 < sizes["ours"] <= sizes["theirs"]
+        assert all((one == other).all() for one, other in zip(results(seed), expected[seed], strict=True))
+    assert 0 < sizes["ours"] <= sizes["theirs"] < sizes["none"]
 
 
 def test_tinygrad_gets_typed_errors(monkeypatch):
