@@ -100,10 +100,14 @@ pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
     if size > LIMIT {
         return Err(format!("the wheel has {size} bytes, {LIMIT} are allowed"));
     }
-    let said = command::probe(
-        command(environment::venv_python()).args(["-m", "auditwheel", "--verbose", "show"]).arg(wheel),
-    )
-    .ok_or("auditwheel could not read the wheel")?;
+    let mut show = command(environment::venv_python());
+    show.args(["-m", "auditwheel", "--verbose", "show"]);
+    if platform.library.starts_with("musllinux") {
+        // The `libc.so` of this machine is a text for its linker, at which auditwheel fails. It is
+        // not musl's: auditwheel shall look nowhere.
+        show.arg("--ldpaths").arg(environment::target_dir().join("no-libraries"));
+    }
+    let said = command::probe(show.arg(wheel)).ok_or("auditwheel could not read the wheel")?;
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let Platform { library, processor, .. } = platform;
     let tag =
