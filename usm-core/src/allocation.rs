@@ -316,6 +316,19 @@ impl<B: Backend> Allocation<B> {
         self.wait_within(access, self.context.shared().wait_limit())
     }
 
+    /// Waits until the operations of the block's earlier owners are complete, for a caller that
+    /// gives the address to others. Usually there are none, and then it costs nothing.
+    ///
+    /// # Errors
+    /// Those of [`wait_for_uses`](Self::wait_for_uses).
+    #[cfg(feature = "alloc")]
+    pub fn wait_for_earlier_owners(&self) -> Result<()> {
+        match self.body.uses.has_inherited() {
+            true => self.wait_for_uses(Access::Write),
+            false => Ok(()),
+        }
+    }
+
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
         #[cfg(feature = "alloc")]

@@ -518,7 +518,7 @@ impl<B: Backend> Context<B> {
     /// Gives idle segments of pools and pinned blocks of copies back, for an allocation that found
     /// no memory. Returns whether there were any.
     #[cold]
-    fn trim_for(&self, error: &Error) -> bool {
+    pub(crate) fn trim_for(&self, error: &Error) -> bool {
         let is_shortage = matches!(
             error.kind,
             ErrorKind::OutOfMemory { .. } | ErrorKind::OverMemory { .. } | ErrorKind::TooManyBlocks { .. }

@@ -37,7 +37,13 @@ impl<B: Backend> Segment<B> {
         let _entered = context.shared().work()?;
         let memory_type = MemoryType::try_from(kind)?;
         context.reserve(memory_type, layout.size(), Fallback::Refuse)?;
-        match context.raw().allocate(kind, layout) {
+        let allocate = || context.raw().allocate(kind, layout);
+        let outcome = match allocate() {
+            // Other pools of the device may hold what the runtime lacks.
+            Err(error) if context.trim_for(&error) => allocate(),
+            outcome => outcome,
+        };
+        match outcome {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
                 #[cfg(usm_valgrind)]

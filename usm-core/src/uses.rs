@@ -190,6 +190,11 @@ impl<B: Backend> Uses<B> {
         Self { list: LazyBox::of(Mutex::new(list)) }
     }
 
+    /// Whether operations of earlier owners may still use the block.
+    pub(crate) fn has_inherited(&self) -> bool {
+        self.list.get().is_some_and(|list| list.lock().has_inherited)
+    }
+
     /// The uses of a block that begins with one.
     pub(crate) fn with_first_use(access: Access, position: Position, event: B::Event) -> Self {
         let mut list = InFlight::new();

@@ -211,3 +211,79 @@ def test_memory_of_a_gpu_is_kept_for_later_arrays(setting, kind, cuda_driver):
     command = [sys.executable, "-c", CACHE, "cuda:gpu:0", kind]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("fine\n", "")
+
+
+ESCAPES = """
+import ctypes
+import usm
+import cuda_driver
+driver = cuda_driver.Driver()
+driver.library.usm_cuda_log(1)
+queue = usm.Queue("cuda:gpu:0")
+text = ctypes.create_string_buffer(1 << 20)
+
+def frees(use):
+    array = usm.full(1 << 20, 7, "u1", queue=queue, kind="device")
+    kept = use(array)
+    driver.library.usm_cuda_calls(text, ctypes.c_size_t(len(text)))
+    del array, kept
+    driver.library.usm_cuda_calls(text, ctypes.c_size_t(len(text)))
+    return text.value.count(b"cuMemFree_v2")
+
+def window(array):
+    return array[5:]
+
+frees(window)
+# The driver's free waits for the work of others, which usm does not know.
+for use, waits in (
+    (window, False),
+    (lambda array: array.tolist(), False),
+    (lambda array: array.pointer, True),
+    (lambda array: array.__dlpack__(stream=-1), True),
+    (lambda array: array.__dlpack__(stream=2), True),
+    (lambda array: array.__cuda_array_interface__, True),
+    (lambda array: array[5:].__dlpack__(stream=1), True),
+):
+    assert (frees(use) > 0) == waits, waits
+assert driver.misuses() == 0
+print("fine")
+"""
+
+
+def test_later_arrays_get_the_memory_of_others_after_all_work_of_the_device(cuda_driver):
+    environment = {**os.environ, **cuda_driver}
+    done = subprocess.run([sys.executable, "-c", ESCAPES], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("fine\n", "")
+
+
+FULL = """
+import usm
+import cuda_driver
+driver = cuda_driver.Driver()
+context = usm.Context("cuda:gpu:0")
+queue = context.queue
+array = usm.empty(20 << 20, "u1", queue=queue, kind="device")
+del array
+# A pool that a context of the user's own holds goes with all others.
+assert context.stats()["reserved"] >= 20 << 20 and usm.trim() >= 20 << 20 and context.stats()["reserved"] == 0
+# What one pool holds idle serves another one.
+other = usm.Queue("cuda:gpu:0")
+free = (1 << 30) - (64 << 20)
+first = usm.empty(free // 2, "u1", queue=queue, kind="device")
+del first
+second = usm.empty(free // 4 * 3, "u1", queue=other, kind="device")
+assert second.nbytes == free // 4 * 3
+try:
+    usm.empty(free, "u1", queue=other, kind="device")
+except usm.AllocationError as error:
+    assert str(free) in str(error), error
+else:
+    raise AssertionError("more than there is")
+print("fine")
+"""
+
+
+def test_memory_that_a_cache_holds_idle_serves_all(cuda_driver):
+    environment = {**os.environ, **cuda_driver, "USM_CUDA_SETTINGS": f"devices=1,memory={1 << 30}"}
+    done = subprocess.run([sys.executable, "-c", FULL], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("fine\n", "")

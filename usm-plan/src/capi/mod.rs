@@ -259,7 +259,10 @@ export! {
                 let reason = format!("room for {capacity}, but {number} values have {} each", plan.ids().len());
                 return Err(Error::bad(reason).in_field("offsets"));
             };
-            let (mut every, mut tops) = (vec![0; all], vec![0; number]);
+            if all == 0 && peaks.is_null() {
+                return Ok(());
+            }
+            let (mut every, mut tops) = (zeros(all)?, zeros(number)?);
             plan.at_every(&values, dimension, &mut every, &mut tops)?;
             // SAFETY: room for `capacity`, by contract, which is enough.
             unsafe { write(&every, offsets) };
@@ -282,6 +285,14 @@ export! {
         // SAFETY: the contract demands null or room for `capacity` bytes.
         unsafe { error::text(text.cast(), capacity) }
     }
+}
+
+/// This many zeros, if the memory suffices.
+fn zeros(count: usize) -> Result<Vec<u64>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(count).map_err(|error| Error::unable(error).in_field("steps"))?;
+    zeros.resize(count, 0);
+    Ok(zeros)
 }
 
 fn null(name: &str) -> Error {

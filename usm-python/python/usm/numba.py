@@ -314,7 +314,7 @@ def _typeof_array(array, context):
     layout = "C" if array.is_c_contiguous else "F" if array.is_f_contiguous else "A"
     dtype = array.dtype
     alignment = _np.dtype(dtype).alignment
-    aligned = array.pointer % alignment == 0 and all(stride % alignment == 0 for stride in array.strides)
+    aligned = array._address % alignment == 0 and all(stride % alignment == 0 for stride in array.strides)
     key = (dtype, array.ndim, layout, array.readonly, aligned)
     known = _known_types.get(key)
     if known is None:
@@ -388,7 +388,7 @@ def _of_numpy(view, parent):
         return _usm.asarray(view)
     pointer, dtype = view.ctypes.data, view.dtype.str
     same = parent.shape == view.shape and parent.dtype == dtype and (view.size == 0 or parent.strides == view.strides)
-    if same and parent.pointer == pointer:
+    if same and parent._address == pointer:
         return parent
     return _usm._nrt_window(parent, pointer, view.shape, view.strides, dtype, not view.flags.writeable)
 

@@ -118,6 +118,14 @@ impl Holding {
         Self { memory: Memory::Loan(loan), stream, view }
     }
 
+    /// The memory, if it is no loan of another library's.
+    pub(crate) fn own_storage(&self) -> Option<&Storage> {
+        match &self.memory {
+            Memory::Storage(storage) => Some(storage),
+            Memory::Loan(_) => None,
+        }
+    }
+
     pub(crate) fn storage(&self) -> &Storage {
         let loan = match &self.memory {
             Memory::Storage(storage) => return storage,

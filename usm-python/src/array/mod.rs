@@ -148,7 +148,16 @@ impl Array {
 
     /// Address of the element with all indices 0.
     #[getter]
-    fn pointer(&self) -> usize {
+    fn pointer(&self, py: Python<'_>) -> PyResult<usize> {
+        if let Some(storage) = self.0.own_storage() {
+            py.detach(|| storage.escape_unordered()).or_raise()?;
+        }
+        Ok(self._address())
+    }
+
+    /// `pointer` for comparisons within the package.
+    #[getter]
+    fn _address(&self) -> usize {
         self.0.address() + self.view().offset
     }
 
@@ -517,7 +526,7 @@ impl Array {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = slf.get();
         transfer::expose_to_host(slf.py(), array.storage())?;
-        let pointer = array.pointer() as *mut u8;
+        let pointer = array._address() as *mut u8;
         let readonly = array.0.is_readonly();
         // SAFETY: the structure is Python's. The view's elements are host memory, which the object
         // keeps alive.

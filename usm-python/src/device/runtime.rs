@@ -57,7 +57,7 @@ impl Stream {
 
     /// The pool of the context's memory of this kind, if it has one.
     pub(crate) fn cache(&self, kind: AllocKind) -> Option<Pool<Dyn>> {
-        Some(self.scope.upgrade()?.cache.of(self.context(), kind)?.on(&self.queue))
+        Some(Cache::of(&self.scope.upgrade()?, kind)?.on(&self.queue))
     }
 
     pub(crate) fn is_host(&self) -> bool {

@@ -327,11 +327,12 @@ unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dy
 /// Makes the consumer's stream wait for the work on the array. Does not block.
 pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgument) -> PyResult<()> {
     let handle = match consumer {
-        StreamArgument::NoSync => return Ok(()),
+        StreamArgument::NoSync => return py.detach(|| side.storage.escape_unordered()).or_raise(),
         StreamArgument::Default => default_stream_number(side.stream.context().info().backend),
         StreamArgument::PerThreadDefault => PER_THREAD,
         StreamArgument::Handle(handle) => handle,
     };
+    side.storage.escape();
     // SAFETY: the consumer guarantees that this is its stream, which it continues to use.
     let theirs = unsafe { adopt_stream(side.stream.context(), handle) }?;
     py.detach(|| side.storage.follow(&theirs)).or_raise()
@@ -350,6 +351,7 @@ pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'p
     if side.view.nbytes() == 0 {
         dict.set_item(name!(py, "data"), (0, side.storage.is_readonly()))?;
     }
+    side.storage.escape();
     py.detach(|| side.storage.follow(&side.stream.queue)).or_raise()?;
     dict.set_item(name!(py, "stream"), handle(&side.stream))?;
     Ok(dict)

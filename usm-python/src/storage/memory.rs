@@ -216,8 +216,9 @@ impl Memory {
 
     /// Address of the first byte.
     #[getter]
-    fn _pointer(&self) -> usize {
-        self.pointer()
+    fn _pointer(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| self.storage.escape_unordered()).or_raise()?;
+        Ok(self.pointer())
     }
 
     /// The queue, of usm's own class.

@@ -16,6 +16,7 @@ pub(crate) mod transfer;
 use std::any::Any;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use pyo3::prelude::*;
@@ -53,6 +54,10 @@ struct Memory {
     turn: TurnLock,
     /// Whether the memory belongs to another library or process.
     foreign: bool,
+    /// Whether the memory is a part of a cache's, which later arrays get.
+    is_cached: bool,
+    /// Whether others know the address: their work on the device is unknown here.
+    has_escaped: AtomicBool,
     /// The object that foreign memory was imported from.
     owner: Option<Py<PyAny>>,
     _tracked: Tracked,
@@ -117,7 +122,11 @@ impl Storage {
             large_pages::advise(&allocation);
         }
         let tracked = Tracked::allocation(allocation.size(), note);
-        Ok(Self::from_allocation(allocation, false, None, tracked))
+        let mut storage = Self::from_allocation(allocation, false, None, tracked);
+        if let Some(memory) = Arc::get_mut(&mut storage.memory) {
+            memory.is_cached = source.is_cache();
+        }
+        Ok(storage)
     }
 
     /// Writable memory of another owner. `keeper` keeps it alive until the last operation is
@@ -184,7 +193,9 @@ impl Storage {
         tracked: Tracked,
     ) -> Self {
         let allocation = ManuallyDrop::new(allocation);
-        let memory = Memory { allocation, turn: TurnLock::new(), foreign, owner, _tracked: tracked };
+        let (turn, has_escaped) = (TurnLock::new(), AtomicBool::new(false));
+        let memory =
+            Memory { allocation, turn, foreign, is_cached: false, has_escaped, owner, _tracked: tracked };
         Self { memory: Arc::new(memory), readonly: false }
     }
 
@@ -259,6 +270,19 @@ impl Storage {
     pub(crate) fn with_turn<R>(&self, call: impl FnOnce() -> R) -> usm_core::Result<R> {
         let _turn = self.turn()?;
         Ok(call())
+    }
+
+    /// Notes that others know the address from now on. When the memory is dropped, later arrays get
+    /// it only after all work of the device.
+    pub(crate) fn escape(&self) {
+        self.memory.has_escaped.store(true, Ordering::Relaxed);
+    }
+
+    /// [`escape`](Self::escape) for an address without any order: nothing of earlier arrays uses the
+    /// memory then. Call it detached from the interpreter.
+    pub(crate) fn escape_unordered(&self) -> usm_core::Result<()> {
+        self.escape();
+        self.allocation().wait_for_earlier_owners()
     }
 
     /// Waits until all work on the memory is complete, for a consumer that does not know our
@@ -555,7 +579,12 @@ impl Drop for Memory {
     /// at once. At the end of the process, where there is no interpreter, the block is freed too.
     fn drop(&mut self) {
         let Self { allocation, foreign, owner, .. } = self;
+        let must_wait = self.is_cached && *self.has_escaped.get_mut();
         let free = |allocation: &mut ManuallyDrop<Allocation<Dyn>>| {
+            // Without the wait the memory is lost, because others may still use it.
+            if must_wait && !pool::wait_for_the_device(allocation.context()) {
+                return;
+            }
             // SAFETY: drop runs once and calls this once; nothing reads the field afterwards.
             unsafe { ManuallyDrop::drop(allocation) };
         };

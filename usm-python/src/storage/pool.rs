@@ -1,14 +1,16 @@
 //! Where new arrays come from: `usm.Pool` in a `with` block, and a pool of the context for the
 //! memory of GPUs.
 
+use std::alloc::Layout;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::backend::Dyn;
-use usm_core::{AllocKind, Allocation, Context, DeviceType, ErrorKind, MemorySource, Request};
+use usm_core::segment::Segment;
+use usm_core::{AllocKind, Allocation, BackendKind, Context, ErrorKind, MemorySource, Request};
 use usm_plan::usm_pool::pool::PoolSegment;
-use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats};
+use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats, Reuse};
 
 use crate::device::blocks::Blocks;
 use crate::device::context::{PyContext, device_of};
@@ -88,6 +90,10 @@ impl Source {
         stream.cache(kind).map_or(Self::Context, Self::Cache)
     }
 
+    pub(crate) fn is_cache(&self) -> bool {
+        matches!(self, Self::Cache(_))
+    }
+
     pub(crate) fn is_pool(&self) -> bool {
         !matches!(self, Self::Context)
     }
@@ -126,6 +132,9 @@ impl Source {
 /// memory of the runtime, for tools that watch the driver's calls.
 const CACHE_VARIABLE: &str = "USM_DEVICE_CACHE";
 
+/// The contexts with a cache, for [`Cache::trim_all`].
+static CACHES: Mutex<Vec<Weak<Scope>>> = Mutex::new(Vec::new());
+
 /// Shared memory moves between host and device by pages: small blocks in one page would take each
 /// other along.
 const LEAST_SHARED: usize = 1 << 16;
@@ -138,21 +147,29 @@ fn is_kept(request: &Request) -> bool {
 /// The kinds of memory that a cache has.
 const CACHED: [AllocKind; 2] = [AllocKind::Device, AllocKind::Shared];
 
-/// The pools of a context on a GPU. The runtimes of GPUs take microseconds for an allocation,
-/// milliseconds for a large one, and wait for the device's work in a free.
+/// The pools of a context of CUDA, whose driver takes microseconds for an allocation, milliseconds
+/// for a large one, and waits for the device's work in a free.
 #[derive(Debug, Default)]
 pub(crate) struct Cache([OnceLock<Pool<Dyn>>; CACHED.len()]);
 
 impl Cache {
     /// The pool for memory of a kind, if a context of this device has one.
-    pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
+    pub(crate) fn of<'s>(scope: &'s Arc<Scope>, kind: AllocKind) -> Option<&'s Pool<Dyn>> {
+        let context = &scope.context;
         static IS_ON: OnceLock<bool> = OnceLock::new();
         let place = CACHED.iter().position(|known| *known == kind)?;
-        if context.info().device_type != DeviceType::Gpu {
+        if context.info().backend != BackendKind::Cuda {
             return None;
         }
         let read = || std::env::var_os(CACHE_VARIABLE).is_none_or(|value| value != "0");
-        IS_ON.get_or_init(read).then(|| self.0[place].get_or_init(|| Pool::new(context, kind)))
+        let mut options = PoolOptions::default();
+        // The first owner outside usm knows no event of an earlier array.
+        options.reuse = Reuse::Ready;
+        let make = || {
+            CACHES.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(scope));
+            Pool::with(context, kind, options)
+        };
+        IS_ON.get_or_init(read).then(|| scope.cache.0[place].get_or_init(make))
     }
 
     /// The pools that were used.
@@ -160,10 +177,24 @@ impl Cache {
         CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?)))
     }
 
-    /// Returns what nothing uses to the runtime; its bytes.
-    pub(crate) fn trim(&self) -> u64 {
+    /// Returns what nothing uses in any cache to the runtime; its bytes.
+    pub(crate) fn trim_all() -> u64 {
+        let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.retain(|scope| scope.strong_count() > 0);
+        let scopes: Vec<Arc<Scope>> = caches.iter().filter_map(Weak::upgrade).collect();
+        drop(caches);
+        scopes.iter().map(|scope| scope.cache.trim()).sum()
+    }
+
+    fn trim(&self) -> u64 {
         self.pools().map(|(_, pool)| pool.trim(0)).sum()
     }
+}
+
+/// Waits until the device has done all work, also that of other libraries: CUDA's free of ordinary
+/// memory does. Returns whether it could.
+pub(crate) fn wait_for_the_device(context: &Context<Dyn>) -> bool {
+    Segment::allocate(context, AllocKind::Device, Layout::new::<u8>()).is_ok()
 }
 
 /// The segments of all pools of a context, and their kinds.

@@ -12,6 +12,7 @@ use usm_plan::usm_pool::snapshot::{Frame, Origin};
 
 use crate::device::runtime::{self, Scope};
 use crate::storage::origin;
+use crate::storage::pool::Cache;
 use crate::text::argument;
 
 fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
@@ -129,8 +130,7 @@ pub(crate) fn reset_peak(py: Python<'_>) {
 #[pyfunction]
 pub(crate) fn trim(py: Python<'_>) -> usize {
     let scopes = runtime::scopes(py);
-    let trim = |scope: &Arc<Scope>| scope.context.trim() + scope.cache.trim() as usize;
-    py.detach(|| scopes.iter().map(trim).sum())
+    py.detach(|| scopes.iter().map(|scope| scope.context.trim()).sum::<usize>() + Cache::trim_all() as usize)
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.

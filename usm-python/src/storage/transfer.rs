@@ -567,6 +567,7 @@ pub(crate) fn copy_async(
 
 /// Waits until a consumer that does not know our events may access the memory. Returns its address.
 pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
+    storage.escape();
     py.detach(|| storage.wait_for_uses()).or_raise()
 }
 

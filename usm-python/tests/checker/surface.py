@@ -169,7 +169,7 @@ def memories() -> None:
 
 def of_sycl(array: usm.Array, block: memory.MemoryUSMShared) -> tuple[dict[str, Any], ...]:
     """For devices that a plain host has not."""
-    assert_type((block._pointer, block._is_dpctls), tuple[int, bool])
+    assert_type((block._pointer, block._is_dpctls, array._address), tuple[int, bool, int])
     found = (block.sycl_queue, block._queue, block.sycl_context, block._context, block.sycl_device)
     assert all(found)
     assert array.queue._get_capsule() and array.context._get_capsule()

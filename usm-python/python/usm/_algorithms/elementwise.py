@@ -117,13 +117,15 @@ class Elementwise:
 
     def _result_type(self, given, arrays):
         """The type of the expression for these arguments, by the rules of NumPy 2."""
-        key = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        names = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        # Python's numbers take the arrays' type, NumPy's have their own.
+        key = names, tuple(type(one) in (bool, int, float) for one in given)
         dtype = self._types.get(key)
         if dtype is None:
             _, source, variable = self._kernel(tuple(arrays), 1)
             words = [1, ARRAY << 24 | 1 << 16 | SCALARS.index("f64")]
             for one, is_array in zip(given, arrays):
-                element = SCALARS.index(of_dtype(one.dtype) if is_array else key[len(words) - 2])
+                element = SCALARS.index(of_dtype(one.dtype) if is_array else names[len(words) - 2])
                 words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
             compiler = Compiler(source, words)
             compiler.make()

@@ -68,13 +68,19 @@ def flat(array):
 
 def bits_of(array):
     """The memory of an array's elements as unsigned integers of their size."""
-    return _nrt_window(array, array.pointer, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
+    return _nrt_window(array, array._address, list(array.shape), list(array.strides), f"<u{array.itemsize}" if array.itemsize > 1 else "|u1", array.readonly)
 
 
 def is_cpu(queue):
     """Whether items of the queue's device are few and fast, as those of a CPU."""
     device = queue.device
     return device is None or device.type in ("cpu", "host")
+
+
+def local_bytes(queue):
+    """The bytes of local memory that a group of the queue's device may have."""
+    device = queue.device
+    return 1 << 15 if device is None else device.local_mem_size
 
 
 def common_queue(arrays):
@@ -109,4 +115,9 @@ class Run:
 
 def is_in_place(out, array):
     """Whether two arrays are the same elements."""
-    return out.pointer == array.pointer and out.strides == array.strides
+    return out._address == array._address and out.strides == array.strides
+
+
+def overlap(one, other):
+    """Whether two arrays in C order share bytes."""
+    return one._address < other._address + other.nbytes and other._address < one._address + one.nbytes

@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import _usm
 from .._kernel import device_func, get_global_id, kernel, private
-from .._usm import Array, Event, empty
+from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, result_array
+from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, local_bytes, overlap, result_array
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
@@ -147,7 +147,8 @@ def _pass_of_chunks(run, x, order, moves_places, places_type):
 
 def _pass_of_groups(run, x, order, moves_places, places_type):
     """The launches of a pass in groups."""
-    each = elements_of_item(x.itemsize)
+    places_bytes = DType(places_type).itemsize if moves_places else 0
+    each = elements_of_item(x.itemsize, places_bytes, local_bytes(run.queue))
     tile, n = each * GROUP, x.size
     span = -(-n // (tile * MOST_GROUPS)) * tile
     parts = -(-n // span)
@@ -176,7 +177,7 @@ def sort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: 
     if result.dtype != x.dtype:
         raise TypeError(f"out has elements of type {result.dtype.name}, {x.dtype.name} is needed")
     run = Run(x.queue, after)
-    target = result if result.is_c_contiguous and result.pointer != x.pointer else empty(x.shape, x.dtype, queue=x.queue)
+    target = result if result.is_c_contiguous and not overlap(result, x) else empty(x.shape, x.dtype, queue=x.queue)
     if x.size:
         rows = x.reshape(x.size // x.shape[-1], x.shape[-1])
         targets = target.reshape(*rows.shape)
@@ -197,7 +198,7 @@ def argsort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wai
     if result.dtype.str[1:] != "i8":
         raise TypeError(f"out has elements of type {result.dtype.name}, int64 is needed")
     run = Run(x.queue, after)
-    target = result if result.is_c_contiguous else empty(x.shape, _usm.int64, queue=x.queue)
+    target = result if result.is_c_contiguous and not overlap(result, x) else empty(x.shape, _usm.int64, queue=x.queue)
     if x.size:
         rows = x.reshape(x.size // x.shape[-1], x.shape[-1])
         targets = target.reshape(*rows.shape)

@@ -28,9 +28,17 @@ MOST_GROUPS = 4 * GROUP
 _ROUNDS = (GROUP.bit_length() - 1) // 2
 
 
-def elements_of_item(itemsize):
-    """Elements of an item in a tile: odd, so that neighbours' lie in different banks."""
-    return 15 if itemsize < 8 else 7
+#: The most bytes of local memory of a group that moves, beside its tile.
+_BESIDE_TILE = 15_400
+
+
+def elements_of_item(itemsize, places_bytes, local_bytes):
+    """Elements of an item in a tile, which fits local memory: odd, so that neighbours' lie in
+    different banks.
+    """
+    sizes = (15, 7, 3) if itemsize < 8 else (7, 3)
+    fits = (each for each in sizes if GROUP * each * (itemsize + places_bytes) + _BESIDE_TILE <= local_bytes)
+    return next(fits, 1)
 
 
 @lru_cache(64)
