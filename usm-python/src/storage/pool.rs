@@ -154,7 +154,7 @@ pub(crate) struct Cache([OnceLock<Pool<Dyn>>; CACHED.len()]);
 
 impl Cache {
     /// The pool for memory of a kind, if a context of this device has one.
-    pub(crate) fn of<'s>(scope: &'s Arc<Scope>, kind: AllocKind) -> Option<&'s Pool<Dyn>> {
+    pub(crate) fn of(scope: &Arc<Scope>, kind: AllocKind) -> Option<&Pool<Dyn>> {
         let context = &scope.context;
         static IS_ON: OnceLock<bool> = OnceLock::new();
         let place = CACHED.iter().position(|known| *known == kind)?;
