@@ -177,6 +177,6 @@ def test_arrays_of_the_second_device_are_exchanged(run):
 
         assert usm.asarray(Theirs()).device.selector == "cuda:gpu:1"
         free = [usm.Device(f"cuda:gpu:{index}").free_memory for index in range(2)]
-        held = usm.empty(1 << 20, "u1", kind="device", queue=second)
-        assert usm.Device("cuda:gpu:1").free_memory == free[1] - (1 << 20) and usm.Device("cuda:gpu:0").free_memory == free[0]
+        held = usm.empty(32 << 20, "u1", kind="device", queue=second)
+        assert usm.Device("cuda:gpu:1").free_memory == free[1] - (32 << 20) and usm.Device("cuda:gpu:0").free_memory == free[0]
     """)

@@ -129,6 +129,7 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-python/src/storage/origin.rs", "NOTES", Delayed),
     ("usm-python/src/device/runtime.rs", "KNOWN", ForkOnce),
     ("usm-python/src/device/runtime.rs", "CONTEXTS", Attached),
+    ("usm-python/src/device/runtime.rs", "MADE", Attached),
     ("usm-python/src/device/runtime.rs", "HOST", Attached),
     ("usm-python/src/device/runtime.rs", "STREAM", Attached),
     ("usm-python/src/exchange/sycl.rs", "CLASSES", Attached),

@@ -27,7 +27,9 @@ impl PyContext {
     #[pyo3(signature = (device=None))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let device = device_of(py, device, ("device", argument::DEVICE))?;
-        Ok(Self(Scope::new(device.0.device.context().or_raise()?)))
+        let scope = Scope::new(device.0.device.context().or_raise()?);
+        runtime::note_made(py, &scope);
+        Ok(Self(scope))
     }
 
     /// The device; `None` if usm does not list it.

@@ -57,7 +57,7 @@ impl Stream {
 
     /// The pool of the context's memory of this kind, if it has one.
     pub(crate) fn cache(&self, kind: AllocKind) -> Option<Pool<Dyn>> {
-        Some(Cache::of(&self.scope.upgrade()?, kind)?.on(&self.queue))
+        Some(self.scope.upgrade()?.cache.of(self.context(), kind)?.on(&self.queue))
     }
 
     pub(crate) fn is_host(&self) -> bool {
@@ -387,6 +387,21 @@ pub(crate) fn listed(py: Python<'_>, info: &DeviceInfo) -> Option<&'static Arc<E
         return host().ok();
     }
     entries_of(py, info.backend).iter().find(|entry| entry.info.ordinal == info.ordinal)
+}
+
+/// The contexts that users made, beside those of [`scopes`].
+static MADE: Mutex<Vec<Weak<Scope>>> = Mutex::new(Vec::new());
+
+/// Notes a context that a user made.
+pub(crate) fn note_made(_attached: Python<'_>, scope: &Arc<Scope>) {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.retain(|known| known.strong_count() > 0);
+    made.push(Arc::downgrade(scope));
+}
+
+/// The contexts that users made and that live.
+pub(crate) fn scopes_of_users(_attached: Python<'_>) -> Vec<Arc<Scope>> {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
 }
 
 /// Every default or known context of this process, for statistics.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::backend::Dyn;
 use usm_core::segment::Segment;
-use usm_core::{AllocKind, Allocation, BackendKind, Context, ErrorKind, MemorySource, Request};
+use usm_core::{AllocKind, Allocation, BackendKind, Context, MemorySource, Request};
 use usm_plan::usm_pool::pool::PoolSegment;
 use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats, Reuse};
 
@@ -103,13 +103,8 @@ impl Source {
             Self::Context => stream.context().allocate(request),
             Self::Pool(pool) => pool.allocate(request),
             Self::Cache(_) if !is_kept(request) => stream.context().allocate(request),
-            Self::Cache(pool) => match pool.allocate(request) {
-                // The context takes back what pools hold idle, and its refusal has the reason.
-                Err(error) if matches!(error.kind, ErrorKind::PoolExhausted { .. }) => {
-                    stream.context().allocate(request)
-                }
-                answer => answer,
-            },
+            // A refusal of the context has the numbers of the request.
+            Self::Cache(pool) => pool.allocate(request).or_else(|_| stream.context().allocate(request)),
         }
     }
 
@@ -132,9 +127,6 @@ impl Source {
 /// memory of the runtime, for tools that watch the driver's calls.
 const CACHE_VARIABLE: &str = "USM_DEVICE_CACHE";
 
-/// The contexts with a cache, for [`Cache::trim_all`].
-static CACHES: Mutex<Vec<Weak<Scope>>> = Mutex::new(Vec::new());
-
 /// Shared memory moves between host and device by pages: small blocks in one page would take each
 /// other along.
 const LEAST_SHARED: usize = 1 << 16;
@@ -150,43 +142,32 @@ const CACHED: [AllocKind; 2] = [AllocKind::Device, AllocKind::Shared];
 /// The pools of a context of CUDA, whose driver takes microseconds for an allocation, milliseconds
 /// for a large one, and waits for the device's work in a free.
 #[derive(Debug, Default)]
-pub(crate) struct Cache([OnceLock<Pool<Dyn>>; CACHED.len()]);
+pub(crate) struct Cache([OnceLock<Option<Pool<Dyn>>>; CACHED.len()]);
 
 impl Cache {
     /// The pool for memory of a kind, if a context of this device has one.
-    pub(crate) fn of(scope: &Arc<Scope>, kind: AllocKind) -> Option<&Pool<Dyn>> {
-        let context = &scope.context;
-        static IS_ON: OnceLock<bool> = OnceLock::new();
+    pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
         let place = CACHED.iter().position(|known| *known == kind)?;
-        if context.info().backend != BackendKind::Cuda {
-            return None;
-        }
-        let read = || std::env::var_os(CACHE_VARIABLE).is_none_or(|value| value != "0");
-        let mut options = PoolOptions::default();
-        // The first owner outside usm knows no event of an earlier array.
-        options.reuse = Reuse::Ready;
         let make = || {
-            CACHES.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(scope));
-            Pool::with(context, kind, options)
+            let is_off = std::env::var_os(CACHE_VARIABLE).is_some_and(|value| value == "0");
+            if is_off || context.info().backend != BackendKind::Cuda {
+                return None;
+            }
+            let mut options = PoolOptions::default();
+            // The first owner outside usm knows no event of an earlier array.
+            options.reuse = Reuse::Ready;
+            Some(Pool::with(context, kind, options))
         };
-        IS_ON.get_or_init(read).then(|| scope.cache.0[place].get_or_init(make))
+        self.0[place].get_or_init(make).as_ref()
     }
 
     /// The pools that were used.
     fn pools(&self) -> impl Iterator<Item = (AllocKind, &Pool<Dyn>)> {
-        CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?)))
+        CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?.as_ref()?)))
     }
 
-    /// Returns what nothing uses in any cache to the runtime; its bytes.
-    pub(crate) fn trim_all() -> u64 {
-        let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
-        caches.retain(|scope| scope.strong_count() > 0);
-        let scopes: Vec<Arc<Scope>> = caches.iter().filter_map(Weak::upgrade).collect();
-        drop(caches);
-        scopes.iter().map(|scope| scope.cache.trim()).sum()
-    }
-
-    fn trim(&self) -> u64 {
+    /// Returns what nothing uses to the runtime; its bytes.
+    pub(crate) fn trim(&self) -> u64 {
         self.pools().map(|(_, pool)| pool.trim(0)).sum()
     }
 }

@@ -12,7 +12,6 @@ use usm_plan::usm_pool::snapshot::{Frame, Origin};
 
 use crate::device::runtime::{self, Scope};
 use crate::storage::origin;
-use crate::storage::pool::Cache;
 use crate::text::argument;
 
 fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
@@ -129,8 +128,10 @@ pub(crate) fn reset_peak(py: Python<'_>) {
 /// go, row ``ring``. Returns the bytes. `usm.Pool.trim` does the same for other pools.
 #[pyfunction]
 pub(crate) fn trim(py: Python<'_>) -> usize {
-    let scopes = runtime::scopes(py);
-    py.detach(|| scopes.iter().map(|scope| scope.context.trim()).sum::<usize>() + Cache::trim_all() as usize)
+    let mut scopes = runtime::scopes(py);
+    scopes.extend(runtime::scopes_of_users(py));
+    let trim = |scope: &Arc<Scope>| scope.context.trim() + scope.cache.trim() as usize;
+    py.detach(|| scopes.iter().map(trim).sum())
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.
