@@ -9,7 +9,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, 
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -106,9 +106,7 @@ def launch_reduction(run, operation, x, dtype, out):
         reduce_groups, span = of_groups(combine, dtype, GROUP), span_of(x.size)
         groups = -(-x.size // span)
         if groups > 1:
-            # One allocation, since each takes as long as a small launch.
-            both = empty(groups + (out is None), dtype, queue=run.queue)
-            partial, out = both[:groups], both[groups:] if out is None else out
+            partial = scratch(groups, dtype, run.queue)
             run.launch(reduce_groups, (groups * GROUP, GROUP), x, span, partial)
             x = partial
         out = empty(1, dtype, queue=run.queue) if out is None else out
@@ -264,7 +262,7 @@ def _place_of_best(x, is_better, name, out, after, wait):
         last = count == 1
         if begins or not last:
             rows = 0 if last else count
-            values, found = empty(rows, dtype, queue=queue), empty(rows, _usm.int64, queue=queue)
+            values, found = scratch(rows, dtype, queue), scratch(rows, _usm.int64, queue)
         if begins:
             places = found[:0]
         if last:

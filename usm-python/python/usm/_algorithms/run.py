@@ -77,6 +77,13 @@ def is_cpu(queue):
     return device is None or device.type in ("cpu", "host")
 
 
+def scratch(shape, dtype, queue):
+    """A new array for numbers between launches. On a GPU device memory has no pages that the host
+    takes away, and costs less.
+    """
+    return empty(shape, dtype, kind=None if is_cpu(queue) else "device", queue=queue)
+
+
 def local_bytes(queue):
     """The bytes of local memory that a group of the queue's device may have."""
     device = queue.device

@@ -9,7 +9,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
 from .reduce import of_chunks, of_groups
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -134,7 +134,7 @@ def launch_scan(run, operation, x, dtype, neutral, exclusive, out):
     groups = min(MOST_GROUPS, tiles) if tiles > 4 else 1
     span = -(-tiles // groups) * tile
     groups = -(-n // span)
-    numbers = empty(2 * groups if groups > 1 else 0, dtype, queue=queue)
+    numbers = scratch(2 * groups if groups > 1 else 0, dtype, queue)
     before = numbers[: numbers.size // 2]
     if groups > 1:
         totals = numbers[groups:]

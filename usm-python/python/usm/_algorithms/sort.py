@@ -14,7 +14,7 @@ from .._kernel import device_func, get_global_id, kernel, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, local_bytes, overlap, result_array
+from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, scratch
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
@@ -112,15 +112,15 @@ def _launch_sort(run, x, out, places_out):
     places_type = _usm.uint32 if n < 1 << 32 else _usm.int64
     targets = [None] * passes
     # The last pass writes to the result, and those before it to spare memory in turns.
-    spares = [empty(n, bits.dtype, queue=run.queue) for _ in range(min(passes - 1, 1 + (out is None)))]
+    spares = [scratch(n, bits.dtype, run.queue) for _ in range(min(passes - 1, 1 + (out is None)))]
     for number in range(passes - 1):
         behind = passes - 2 - number
         targets[number] = spares[0] if behind % 2 == 0 else bits_of(out) if out is not None else spares[1]
     targets[-1] = bits if out is None else bits_of(out)
-    no_places = empty(0, _usm.uint32, queue=run.queue)
+    no_places = scratch(0, _usm.uint32, run.queue)
     places_to = [no_places] * passes
     if places_out is not None:
-        spare_places = [empty(n, places_type, queue=run.queue) for _ in range(min(passes - 1, 2))]
+        spare_places = [scratch(n, places_type, run.queue) for _ in range(min(passes - 1, 2))]
         places_to = [*(spare_places[number % 2] for number in range(passes - 1)), places_out]
     launch = (_pass_of_chunks if cpu else _pass_of_groups)(run, x, order, places_out is not None, places_type)
     places = no_places
@@ -152,7 +152,7 @@ def _pass_of_groups(run, x, order, moves_places, places_type):
     tile, n = each * GROUP, x.size
     span = -(-n // (tile * MOST_GROUPS)) * tile
     parts = -(-n // span)
-    numbers = empty(2 * DIGITS * parts + DIGITS, places_type, queue=run.queue)
+    numbers = scratch(2 * DIGITS * parts + DIGITS, places_type, run.queue)
     counts, before = (numbers[start : start + DIGITS * parts].reshape(DIGITS, parts) for start in (0, DIGITS * parts))
     totals = numbers[2 * DIGITS * parts :]
     last = {"i": (1 << 8 * x.itemsize - 1) - 1}.get(x.dtype.kind, (1 << 8 * x.itemsize) - 1)
