@@ -239,7 +239,7 @@ MEMBERS = {
         "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
         **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "_repr_mimebundle_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
-        **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer queue shape size strides"),
+        **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer _address queue shape size strides"),
         **attributes("__delitem__ __dlpack_c_exchange_api__"),
         "astype": [
             Read(lambda it: it.astype(it.dtype).tobytes()),
