@@ -1,5 +1,4 @@
-//! Where new arrays come from: `usm.Pool` in a `with` block, and a pool of the context for the
-//! memory of GPUs.
+//! Where new arrays come from: `usm.Pool` in a `with` block, and the pools of a context of CUDA.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -63,7 +62,7 @@ impl Pools {
 pub(crate) enum Source {
     /// The runtime.
     Context,
-    /// The pool of the context, which refuses nothing that the runtime has.
+    /// The pool of the context; the context serves what that refuses.
     Cache(Pool<Dyn>),
     /// The pool of the innermost `with` block that fits.
     Pool(Pool<Dyn>),
