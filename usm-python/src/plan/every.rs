@@ -41,7 +41,7 @@ impl PyPlan {
     /// ...          "ops": [{"outputs": [0]}, {"inputs": [0], "outputs": [1]}], "outputs": [1]}
     /// >>> offsets, peaks = usm.plan(graph, dims={"n": "1..512"}).at_every("n", n=3)
     /// >>> offsets.tolist(), peaks.tolist()
-    /// ([[0, 64], [0, 128], [0, 192]], [192, 256, 320])
+    /// ([[128, 0], [128, 0], [128, 0]], [192, 256, 320])
     #[pyo3(signature = (dimension, /, **dims))]
     fn at_every<'py>(
         &self,
