@@ -40,7 +40,7 @@ use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::storage::Storage;
-use crate::storage::transfer::{self, One, Side};
+use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
 use crate::text::html::bundle;
@@ -54,6 +54,16 @@ impl Array {
     #[inline]
     pub(crate) fn new(holding: impl Into<Holding>) -> Self {
         Self(holding.into(), dlpack::Dims::new(), false)
+    }
+
+    /// The object of Python's. The collector of cycles does not visit it: it refers to no object
+    /// that the collector could follow, and PyO3 lets it visit every class.
+    #[inline]
+    pub(crate) fn into_object(self, py: Python<'_>) -> PyResult<Bound<'_, Self>> {
+        let object = Bound::new(py, self)?;
+        // SAFETY: an object of a class that the collector knows.
+        unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+        Ok(object)
     }
 
     /// Shape and strides that C consumers borrow.
@@ -199,8 +209,8 @@ impl Array {
 
     /// A view of the same memory with the axes reversed.
     #[getter(T)]
-    fn transposed(&self) -> Self {
-        self.with_view(self.view().transposed())
+    fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
+        self.with_view(self.view().transposed()).into_object(py)
     }
 
     /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
@@ -209,13 +219,13 @@ impl Array {
     /// >>> usm.zeros(6, device="host").reshape(2, -1).shape
     /// (2, 3)
     #[pyo3(signature = (*shape))]
-    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
+    fn reshape<'py>(&self, shape: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Self>> {
         let given = match shape.get_item(0) {
             Ok(first) if shape.len() == 1 => first,
             _ => shape.clone().into_any(),
         };
-        let shape: Vec<isize> = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
-        Ok(self.with_view(self.view().reshaped(&shape)?))
+        let extents = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
+        self.with_view(self.view().reshaped(extents)?).into_object(shape.py())
     }
 
     /// A C-contiguous copy, by default in memory of the same kind, device and context.
@@ -253,7 +263,7 @@ impl Array {
         if here.id() == there.id() || (same && stream.is_none()) {
             return Ok(slf.clone());
         }
-        Bound::new(py, Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?))
+        Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?).into_object(py)
     }
 
     /// Sets every element to a value.
@@ -275,8 +285,8 @@ impl Array {
             return Err(PyValueError::new_err(message));
         }
         match self.view().itemsize() {
-            0..=scalar::MAX_BYTES => {
-                text::element(py, self.view(), transfer::read_one(py, &self.0)?.as_ref())
+            size @ 0..=scalar::MAX_BYTES => {
+                text::element(py, self.view(), &transfer::read_one(py, &self.0)?[..size])
             }
             _ => text::element(py, self.view(), &transfer::to_bytes(py, &self.side())?),
         }
@@ -324,11 +334,12 @@ impl Array {
 
     /// A view. The name of a member of a structure gives the view of that member. A mask or a list
     /// of integers gives a copy, as in NumPy, which selects the elements.
-    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if selection::is_of_values(key)? {
-            return selection::copy(slf, key).map(Self::new);
-        }
-        Ok(slf.get().with_view(field::selected(slf.get().view(), key)?))
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let selected = match selection::is_of_values(key)? {
+            true => Self::new(selection::copy(slf, key)?),
+            false => slf.get().with_view(field::selected(slf.get().view(), key)?),
+        };
+        selected.into_object(slf.py())
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
@@ -555,12 +566,14 @@ impl Rows {
         slf
     }
 
-    fn __next__(&self) -> Option<Array> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Array>>> {
         let step = |next: usize| (next < self.len).then_some(next + 1);
-        let index = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
+        let Ok(index) = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step) else {
+            return Ok(None);
+        };
         let Side { storage, stream, view } = &self.side;
         let (storage, stream) = (storage.clone(), Arc::clone(stream));
-        Some(Array::part(Side { storage, stream, view: view.row(index) }))
+        Array::part(Side { storage, stream, view: view.row(index) }).into_object(py).map(Some)
     }
 
     fn __length_hint__(&self) -> usize {
@@ -571,5 +584,5 @@ impl Rows {
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
-    transfer::fill(py, side, One::new(bytes, side.view.itemsize()))
+    transfer::fill(py, side, bytes)
 }

@@ -1,7 +1,7 @@
 //! Reading by masks and lists of integers, which NumPy selects.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 
 use crate::array::Array;
 use crate::array::construct;
@@ -15,6 +15,10 @@ use crate::storage::transfer::{self, Side};
 /// Whether a key names elements by values: a list, a mask or an array of indices, alone or beside
 /// others.
 pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // The usual keys, before an attribute is looked up.
+    if key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PySlice>() {
+        return Ok(false);
+    }
     if key.is_instance_of::<PyList>() {
         return Ok(true);
     }
@@ -49,7 +53,7 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
             // NumPy reads plain numbers. Of lists in lists a short text may stand for more values
             // than memory holds, which our walk refuses.
             Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
-                let values = Bound::new(py, Array::new(construct::of_values(list.as_any(), None)?))?;
+                let values = Array::new(construct::of_values(list.as_any(), None)?).into_object(py)?;
                 host_view(&values, sign).map(Bound::unbind)
             }
             _ => Ok(key.unbind()),

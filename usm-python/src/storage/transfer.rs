@@ -409,13 +409,7 @@ fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
 
 /// The elements of `view` in C order, in their storage.
 fn dense(side: &Side, storage: Storage, view: &View) -> Side {
-    let mut strides = Axes::filled(view.ndim(), 0);
-    let mut step = view.itemsize() as isize;
-    for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
-        *stride = step;
-        step *= *extent;
-    }
-    let view = View { strides, offset: 0, ..view.clone() };
+    let view = View { strides: view.shape.packed_strides(view.itemsize()), offset: 0, ..view.clone() };
     Side { storage, stream: Arc::clone(&side.stream), view }
 }
 
@@ -432,8 +426,13 @@ fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
 }
 
 /// Sets every element to the bytes of one element.
-pub(crate) fn fill(py: Python<'_>, dst: &Side, element: One) -> PyResult<()> {
+pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
+    let size = dst.view.itemsize().min(MAX_BYTES);
+    if dst.view.len() == 1 && dst.storage.write_at_once(dst.view.offset, &bytes[..size]) {
+        return Ok(());
+    }
+    let element = One::new(bytes, size);
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
@@ -492,14 +491,21 @@ impl AsMut<[u8]> for One {
     }
 }
 
-/// The only element of an array.
+/// The bytes of the only element of an array, as many as its size.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfBounds`] for an element above the size of a number.
-pub(crate) fn read_one(py: Python<'_>, holding: &Holding) -> PyResult<One> {
+pub(crate) fn read_one(py: Python<'_>, holding: &Holding) -> PyResult<[u8; MAX_BYTES]> {
     let (storage, view) = (holding.storage(), &holding.view);
-    let (size, one) = (view.itemsize(), One::new([0; MAX_BYTES], view.itemsize()));
-    py.detach(|| storage.read(&holding.stream.queue, view.offset, size, one)).or_raise()
+    let (mut bytes, size) = ([0; MAX_BYTES], view.itemsize());
+    if let Some(target) = bytes.get_mut(..size)
+        && storage.read_at_once(view.offset, target)
+    {
+        return Ok(bytes);
+    }
+    let one = One::new(bytes, size);
+    let read = || storage.read(&holding.stream.queue, view.offset, size, one);
+    py.detach(read).or_raise().map(|one| *one.0)
 }
 
 /// The elements in C order, as an object of Python's.
@@ -509,8 +515,12 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
         return reserve::bytes(py, &to_bytes(py, src)?);
     }
     let blank = Blank::new(py, size)?;
-    let content = py.detach(|| storage.read(&src.stream.queue, src.view.offset, size, blank)).or_raise()?;
-    Ok(content.into_bytes(py))
+    // SAFETY: the object keeps its bytes.
+    let read =
+        || unsafe { storage.read_to(&src.stream.queue, src.view.offset, blank.room(), blank) };
+    let content = py.detach(read).or_raise()?;
+    // SAFETY: the copy is complete, and wrote all of them.
+    Ok(unsafe { content.into_bytes(py) })
 }
 
 /// The elements in C order.
