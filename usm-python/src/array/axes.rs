@@ -5,9 +5,9 @@ use std::ops::{Deref, DerefMut};
 /// Two of these lists and the rest of an array still move in registers.
 const INLINE: usize = 3;
 
-/// The length of a list in place. A whole word, so that a move reads the pieces that were written; a
-/// byte would cost a stall each time. Values that it does not have tell the other form, which then
-/// needs no word of its own.
+/// The length of a list in place. A whole word, so that a move reads the pieces that were written;
+/// a byte would cost a stall each time. Values that it does not have tell the other form, which
+/// then needs no word of its own.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Length {
@@ -62,8 +62,8 @@ impl Axes {
         }
     }
 
-    /// The strides of elements of `size` bytes that lie in C order without gaps, with these extents.
-    /// The product of the extents and the size must fit a word.
+    /// The strides of elements of `size` bytes that lie in C order without gaps, with these
+    /// extents. The product of the extents and the size must fit a word.
     pub(crate) fn packed_strides(&self, size: usize) -> Self {
         let (mut strides, mut step) = (self.clone(), size as isize);
         for (stride, extent) in strides.iter_mut().zip(self).rev() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
@@ -37,6 +37,15 @@ pub(crate) struct View {
 impl View {
     /// A C-contiguous view from the start of a storage.
     pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
+        let whole = i64::from(dtype.itemsize());
+        let fits = shape.iter().all(|extent| *extent > 0)
+            && shape.iter().try_fold(whole, |size, extent| size.checked_mul(*extent)).is_some();
+        // Nothing is left to check or to normalise.
+        if fits && shape.len() <= FEW_DIMS {
+            let shape: Axes = shape.iter().map(|extent| *extent as isize).collect();
+            let strides = shape.packed_strides(whole as usize);
+            return Ok(Self { dtype, descr: None, shape, strides, offset: 0 });
+        }
         // The shape is an argument here, no part of a dictionary.
         let refused = |error: usm_interface::Error| Class::Request.error(error.to_string());
         if shape.len() <= FEW_DIMS {
@@ -199,13 +208,29 @@ impl View {
         view
     }
 
-    /// One element of the first axis; it must exist.
+    /// One element of 0 dimensions, without members.
+    pub(crate) fn element(dtype: Dtype, offset: usize) -> Self {
+        Self { dtype, descr: None, shape: Axes::new(), strides: Axes::new(), offset }
+    }
+
+    /// Whether the entries of the first axis are elements without members.
+    pub(crate) fn has_elements(&self) -> bool {
+        self.ndim() == 1 && self.descr.is_none()
+    }
+
+    /// The offset of an entry of the first axis, which must exist.
     #[inline]
-    pub(crate) fn row(&self, index: usize) -> Self {
+    pub(crate) fn offset_of_row(&self, index: usize) -> usize {
         // Without elements there is no place to move to.
         let step = if self.nbytes() == 0 { 0 } else { index as isize * self.strides[0] };
-        let offset = self.offset.wrapping_add_signed(step);
+        self.offset.wrapping_add_signed(step)
+    }
+
+    /// An entry of the first axis; it must exist.
+    #[inline]
+    pub(crate) fn row(&self, index: usize) -> Self {
         let (shape, strides) = (self.shape.tail(), self.strides.tail());
+        let offset = self.offset_of_row(index);
         Self { dtype: self.dtype, descr: self.descr.clone(), shape, strides, offset }
     }
 
@@ -290,6 +315,29 @@ impl View {
             (old, new) = (old_end, new_end);
         }
         Some(strides)
+    }
+
+    /// The offset of the element that a plain integer names, or a tuple with one for each axis.
+    /// `None` for other keys, and for elements with members.
+    #[inline]
+    pub(crate) fn offset_of_element(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        if key.is_exact_instance_of::<PyInt>() {
+            return match self.has_elements() {
+                true => Ok(Some(self.offset_of_row(self.position(0, key)?.unsigned_abs()))),
+                false => Ok(None),
+            };
+        }
+        let Ok(keys) = key.cast_exact::<PyTuple>() else { return Ok(None) };
+        let are_integers = || keys.iter_borrowed().all(|key| key.is_exact_instance_of::<PyInt>());
+        let has_keys = keys.len() == self.ndim() && are_integers();
+        if !has_keys || self.descr.is_some() || self.nbytes() == 0 {
+            return Ok(None);
+        }
+        let mut offset = self.offset as isize;
+        for (axis, key) in keys.iter_borrowed().enumerate() {
+            offset += self.position(axis, &key)? * self.strides[axis];
+        }
+        Ok(Some(offset.unsigned_abs()))
     }
 
     /// The elements of a Python index: integers, slices, an ellipsis, `None`.

@@ -369,6 +369,28 @@ impl Storage {
         self.at_once(offset, len, |from| unsafe { ptr::copy(from, to, len) }).is_some()
     }
 
+    /// Copies the `len` bytes from each offset to the start of `target`, which is other memory, one
+    /// after another and without waiting. False if that is not possible.
+    pub(crate) fn gather_at_once(&self, offsets: &[usize], len: usize, target: &Self) -> bool {
+        let fits = |offset: &usize| self.allocation().check_range(*offset, len).is_ok();
+        let size = offsets.len().checked_mul(len);
+        let Some(size) = size.filter(|_| offsets.iter().all(fits) && !self.overlaps(target)) else {
+            return false;
+        };
+        let copy = |from: *mut u8, mut to: *mut u8| {
+            for offset in offsets {
+                // SAFETY: both ranges were checked and lie in two live blocks of host memory, which
+                // nothing of ours uses meanwhile.
+                unsafe { ptr::copy_nonoverlapping(from.wrapping_add(*offset), to, len) };
+                to = to.wrapping_add(len);
+            }
+        };
+        if target.readonly {
+            return false;
+        }
+        self.at_once(0, 0, |from| target.at_once(0, size, |to| copy(from, to))).flatten().is_some()
+    }
+
     /// Copies the bytes to `offset` without waiting. False if that is not possible.
     pub(crate) fn write_at_once(&self, offset: usize, bytes: &[u8]) -> bool {
         let (from, len) = (bytes.as_ptr(), bytes.len());

@@ -109,13 +109,23 @@ pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResul
 /// New memory of the kind and the shape of `src`, for elements of another type; from the open pool,
 /// if there is one.
 pub(crate) fn empty_beside(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Side> {
-    let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
-    let view = View::contiguous(wanted.dtype, &extents)?;
-    let (stream, kind) = (Arc::clone(&src.stream), src.storage.kind());
-    let source = Source::of(py, &stream, kind)?;
-    let make = || Storage::allocate_from(&source, &stream, kind, view.nbytes(), 0);
+    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(wanted.dtype), &src.view.shape)
+}
+
+/// New memory of this kind for elements in C order; from the open pool, if there is one.
+pub(crate) fn empty_of(
+    py: Python<'_>,
+    stream: &Arc<Stream>,
+    kind: AllocKind,
+    element: &PyDtype,
+    shape: &[isize],
+) -> PyResult<Side> {
+    let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+    let view = View { descr: element.descr.clone(), ..View::contiguous(element.dtype, &extents)? };
+    let source = Source::of(py, stream, kind)?;
+    let make = || Storage::allocate_from(&source, stream, kind, view.nbytes(), 0);
     let storage = py.detach(make).or_raise()?;
-    Ok(Side { storage, stream, view })
+    Ok(Side { storage, stream: Arc::clone(stream), view })
 }
 
 /// Converts the elements of `src`, broadcast to the shape of `dst`, by code of the device, and
@@ -491,20 +501,20 @@ impl AsMut<[u8]> for One {
     }
 }
 
-/// The bytes of the only element of an array, as many as its size.
+/// The bytes of the element at an offset of the storage, as many as its size.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfBounds`] for an element above the size of a number.
-pub(crate) fn read_one(py: Python<'_>, holding: &Holding) -> PyResult<[u8; MAX_BYTES]> {
-    let (storage, view) = (holding.storage(), &holding.view);
-    let (mut bytes, size) = ([0; MAX_BYTES], view.itemsize());
+pub(crate) fn read_one(py: Python<'_>, holding: &Holding, offset: usize) -> PyResult<[u8; MAX_BYTES]> {
+    let storage = holding.storage();
+    let (mut bytes, size) = ([0; MAX_BYTES], holding.view.itemsize());
     if let Some(target) = bytes.get_mut(..size)
-        && storage.read_at_once(view.offset, target)
+        && storage.read_at_once(offset, target)
     {
         return Ok(bytes);
     }
     let one = One::new(bytes, size);
-    let read = || storage.read(&holding.stream.queue, view.offset, size, one);
+    let read = || storage.read(&holding.stream.queue, offset, size, one);
     py.detach(read).or_raise().map(|one| *one.0)
 }
 
@@ -516,8 +526,7 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
     }
     let blank = Blank::new(py, size)?;
     // SAFETY: the object keeps its bytes.
-    let read =
-        || unsafe { storage.read_to(&src.stream.queue, src.view.offset, blank.room(), blank) };
+    let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset, blank.room(), blank) };
     let content = py.detach(read).or_raise()?;
     // SAFETY: the copy is complete, and wrote all of them.
     Ok(unsafe { content.into_bytes(py) })

@@ -278,11 +278,11 @@ def _():
     assert usm.asarray(dpnp.asarray(ours)).tolist() == [2] * 4
 
 
-@exchange("dpnp", "x + a, dpnp.add(x, a)", "0104", "")
+@exchange("dpnp", "dpnp.add(x, a)", "0104", "usm.Array")
 def _():
     import dpnp
 
-    dpnp.add(dpnp.ones(4, "f4"), usm.full(4, 2.0, "f4", device="sycl"))
+    dpnp.add(dpnp.ones(4, dtype="f4"), usm.full(4, 2.0, "f4", device="sycl"))
 
 
 @exchange("cuda.core", "StridedMemoryView of host memory")

@@ -117,7 +117,7 @@ def _():
     target = usm.zeros(4, "f4", queue=queue)
 
     async def run():
-        await queue.copy_async(target, array())
+        await queue.copy(target, array())
 
     asyncio.run(run())
     assert target.tolist() == [0, 1, 2, 3]
@@ -125,7 +125,7 @@ def _():
 
 @exchange("Python", 'f"{a[0]:.2f}", max(a), range(a[i])')
 def _():
-    assert (f"{array()[1]:.2f}", max(array()), list(range(array(dtype="i4")[2]))) == ("1.00", 3, [0, 1])
+    assert (f"{array()[1]:.2f}", max(array()), list(range(array((1, 2), "i4")[1]))) == ("1.00", 3, [0, 1])
 
 
 @exchange("Python", "class Named(usm.Array)", "0104", "not an acceptable base type")
