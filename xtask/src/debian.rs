@@ -28,6 +28,10 @@ const LOADED: [&str; 7] = [
     "usr/lib/chromium/chromium",
 ];
 
+/// Folders of libraries, beside those on the loader's path, that their users name by the place where
+/// the system installs them.
+const PRIVATE: [&str; 1] = ["pulseaudio"];
+
 /// Whether an earlier set-up unpacked them, and the machine still has the rest.
 pub(crate) fn stand() -> bool {
     // The check starts a browser, so what once stood is not checked again.
@@ -66,6 +70,22 @@ fn complete(unpacked: &Path) -> Result<(), String> {
     let said = String::from_utf8_lossy(&shown.stderr);
     let last = said.lines().last().unwrap_or_default();
     if is_page { Ok(()) } else { Err(format!("chromium shows no empty page ({}): {last}", shown.status)) }
+}
+
+/// Links the libraries of the private folders beside the others, where the loader finds them.
+fn join_private(libraries: &Path) -> Result<(), String> {
+    for name in PRIVATE {
+        // A machine that has the package gets none here.
+        let Ok(files) = fs::read_dir(libraries.join(name)) else { continue };
+        for file in files.flatten().map(|entry| entry.file_name()) {
+            let link = libraries.join(&file);
+            if !link.exists() {
+                let file = libraries.join(name).join(&file);
+                fs::hard_link(file, &link).map_err(|error| folder::at(&link, &error))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The first library that `ldd` did not find, or that it found nothing to list.
@@ -148,13 +168,17 @@ pub(crate) fn runtimes() -> Result<(), String> {
         }
     }
     folder::remove(&archives)?;
+    join_private(&unpacked.join("usr/lib/x86_64-linux-gnu"))?;
     complete(&unpacked)?;
     folder::stamp(&unpacked, &list)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::lacking;
+    use std::fs;
+
+    use super::{join_private, lacking};
+    use crate::environment;
 
     #[test]
     fn a_missing_library_is_named() {
@@ -163,5 +187,19 @@ mod tests {
         let planted = format!("{whole}\tlibigdgmm.so.12 => not found\n");
         assert_eq!(lacking(&planted).as_deref(), Some("lacks libigdgmm.so.12"));
         assert!(lacking("").is_some() && lacking("\tnot a dynamic executable\n").is_some());
+    }
+
+    #[test]
+    fn private_libraries_are_found_beside_the_others() {
+        let folder = environment::target_dir().join("private-libraries");
+        drop(fs::remove_dir_all(&folder));
+        assert_eq!(join_private(&folder), Ok(()), "a machine may have none");
+        fs::create_dir_all(folder.join("pulseaudio")).expect("folder");
+        fs::write(folder.join("pulseaudio/libx.so"), "x").expect("file");
+        for _ in 0..2 {
+            assert_eq!(join_private(&folder), Ok(()));
+            assert_eq!(fs::read_to_string(folder.join("libx.so")).expect("linked"), "x");
+        }
+        drop(fs::remove_dir_all(&folder));
     }
 }
