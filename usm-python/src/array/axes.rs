@@ -5,18 +5,83 @@ use std::ops::{Deref, DerefMut};
 /// Two of these lists and the rest of an array still move in registers.
 const INLINE: usize = 3;
 
-/// A list of fixed length with an integer for each dimension. The length is a whole word, so that a
-/// move reads the pieces that were written; a byte would cost a stall each time.
+/// The length of a list in place. A whole word, so that a move reads the pieces that were written;
+/// a byte would cost a stall each time. Values that it does not have tell the other form, which
+/// then needs no word of its own.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Length {
+    Zero,
+    One,
+    Two,
+    Three,
+}
+
+/// A list with an integer for each dimension.
 #[derive(Clone)]
 pub(crate) enum Axes {
-    Inline(usize, [isize; INLINE]),
+    Inline(Length, [isize; INLINE]),
     Heap(Box<[isize]>),
+}
+
+impl Length {
+    /// Of a number up to [`INLINE`].
+    #[inline]
+    fn of(number: usize) -> Self {
+        match number {
+            0 => Self::Zero,
+            1 => Self::One,
+            2 => Self::Two,
+            _ => Self::Three,
+        }
+    }
 }
 
 impl Axes {
     /// The same value for each of `len` dimensions.
     pub(crate) fn filled(len: usize, value: isize) -> Self {
         std::iter::repeat_n(value, len).collect()
+    }
+
+    /// The empty list.
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self::Inline(Length::Zero, [0; INLINE])
+    }
+
+    /// Adds a value for one more dimension.
+    #[inline]
+    pub(crate) fn push(&mut self, value: isize) {
+        let len = self.len();
+        match self {
+            Self::Inline(length, values) if len < INLINE => {
+                values[len] = value;
+                *length = Length::of(len + 1);
+            }
+            _ => *self = Self::Heap(self.iter().copied().chain([value]).collect()),
+        }
+    }
+
+    /// The strides of elements of `size` bytes that lie in C order without gaps, with these
+    /// extents. The product of the extents and the size must fit a word.
+    pub(crate) fn packed_strides(&self, size: usize) -> Self {
+        let (mut strides, mut step) = (self.clone(), size as isize);
+        for (stride, extent) in strides.iter_mut().zip(self).rev() {
+            *stride = step;
+            step *= *extent;
+        }
+        strides
+    }
+
+    /// The list without the first dimension, which it has.
+    #[inline]
+    pub(crate) fn tail(&self) -> Self {
+        match self {
+            Self::Inline(length, [_, second, third]) => {
+                Self::Inline(Length::of((*length as usize).saturating_sub(1)), [*second, *third, 0])
+            }
+            Self::Heap(values) => values.get(1..).unwrap_or_default().into(),
+        }
     }
 }
 
@@ -26,7 +91,7 @@ impl Deref for Axes {
     #[inline]
     fn deref(&self) -> &[isize] {
         match self {
-            Self::Inline(len, values) => &values[..*len],
+            Self::Inline(length, values) => &values[..*length as usize],
             Self::Heap(values) => values,
         }
     }
@@ -36,7 +101,7 @@ impl DerefMut for Axes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [isize] {
         match self {
-            Self::Inline(len, values) => &mut values[..*len],
+            Self::Inline(length, values) => &mut values[..*length as usize],
             Self::Heap(values) => values,
         }
     }
@@ -49,7 +114,7 @@ impl From<&[isize]> for Axes {
         match values.get_mut(..from.len()) {
             Some(head) => {
                 head.copy_from_slice(from);
-                Self::Inline(from.len(), values)
+                Self::Inline(Length::of(from.len()), values)
             }
             None => Self::Heap(from.into()),
         }
@@ -69,7 +134,7 @@ impl FromIterator<isize> for Axes {
             values[len] = value;
             len += 1;
         }
-        Self::Inline(len, values)
+        Self::Inline(Length::of(len), values)
     }
 }
 

@@ -68,7 +68,7 @@ fn existing_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
         return Ok(Some(array.clone()));
     }
     if let Ok(memory) = obj.cast::<Memory>() {
-        return Bound::new(obj.py(), Array::new(memory.get().side()?)).map(Some);
+        return Array::new(memory.get().side()?).into_object(obj.py()).map(Some);
     }
     import::without_copy(obj)
 }
@@ -403,6 +403,6 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     }
     let array = py
         .import(name!(py, "numpy"))?
-        .call_method1(name!(py, "asarray"), (Bound::new(py, Array::new(side))?,))?;
+        .call_method1(name!(py, "asarray"), (Array::new(side).into_object(py)?,))?;
     if is_extended { array.call_method1(name!(py, "view"), (element.dtype(py)?,)) } else { Ok(array) }
 }

@@ -69,7 +69,7 @@ fn converted_beside<'py>(
     }
     let Some(numpy) = numpy(py)? else { return Ok(None) };
     announce(py, &here, wanted, casting)?;
-    let made = Bound::new(py, Array::new(transfer::empty_beside(py, &source, wanted)?))?;
+    let made = Array::new(transfer::empty_beside(py, &source, wanted)?).into_object(py)?;
     let options = PyDict::new(py);
     options.set_item(name!(py, "casting"), casting)?;
     let ends = (construct::to_numpy(made.as_any())?, construct::to_numpy(array.as_any())?);
@@ -116,7 +116,7 @@ pub(crate) fn astype<'py>(
         return match copy {
             true => {
                 let side = transfer::duplicate(py, &array.get().side(), &holding.stream, holding.kind(), 0)?;
-                Bound::new(py, Array::new(side))
+                Array::new(side).into_object(py)
             }
             false => Ok(array.clone()),
         };
@@ -126,7 +126,7 @@ pub(crate) fn astype<'py>(
     if casting != "same_value" && transfer::may_convert(&source, &wanted) {
         announce(py, &PyDtype::of_view(&source.view), &wanted, casting)?;
         if let Some(side) = transfer::converted(py, &source, &wanted)? {
-            return Bound::new(py, Array::new(side));
+            return Array::new(side).into_object(py);
         }
     }
     if let Some(made) = converted_beside(array, &wanted, casting)? {
@@ -134,5 +134,5 @@ pub(crate) fn astype<'py>(
     }
     let values = converted(array.as_any(), &wanted, casting)?;
     let side = import::require_side(&values)?;
-    Bound::new(py, Array::new(transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)?))
+    Array::new(transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)?).into_object(py)
 }

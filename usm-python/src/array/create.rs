@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString, PyTuple};
 use usm_core::AllocKind;
 
 use crate::array::Array;
@@ -18,7 +18,7 @@ use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
-use crate::storage::transfer::{self, One, Side};
+use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, Failure, OrRaise};
 
@@ -31,14 +31,19 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
             argument::conversion_error(value.py(), error, wrong)
         }
     };
-    match value.extract::<i64>() {
-        Ok(extent) => Ok(vec![extent]),
-        Err(error)
+    // The usual forms, before an exception says that a tuple is no integer.
+    let extent = match value.is_exact_instance_of::<PyTuple>() || value.is_exact_instance_of::<PyList>() {
+        true => None,
+        false => Some(value.extract::<i64>()),
+    };
+    match extent {
+        Some(Ok(extent)) => Ok(vec![extent]),
+        Some(Err(error))
             if !error.is_instance_of::<PyTypeError>(value.py()) || value.is_instance_of::<PyString>() =>
         {
             Err(refused(error))
         }
-        Err(_) => {
+        _ => {
             let place = std::cell::Cell::new(0_usize);
             let read = |extent: &Bound<'_, PyAny>| {
                 let at = place.replace(place.get() + 1);
@@ -84,15 +89,26 @@ impl Place {
     fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
         self.make_by(py, element, extents, |place, source, size| {
             let make = || Storage::allocate_from(source, &place.stream, place.kind, size, place.alignment);
-            Ok(py.detach(make)?)
+            match place.is_quick(source, size) {
+                true => Ok(make()?),
+                false => Ok(py.detach(make)?),
+            }
         })
     }
 
     /// A new array of zeros.
     fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
         self.make_by(py, element, extents, |place, source, size| {
-            py.detach(|| Storage::allocate_zeroed(source, &place.stream, place.kind, size, place.alignment))
+            let make = || Storage::allocate_zeroed(source, &place.stream, place.kind, size, place.alignment);
+            if place.is_quick(source, size) { make() } else { py.detach(make) }
         })
+    }
+
+    /// Whether an allocation takes less than giving up the interpreter: a small block of the
+    /// process, which waits for nothing.
+    fn is_quick(&self, source: &Source, size: usize) -> bool {
+        const SMALL: usize = 4096;
+        size <= SMALL && self.stream.is_host() && !source.is_pool()
     }
 
     /// A new array of one value.
@@ -102,16 +118,15 @@ impl Place {
         element: PyDtype,
         extents: &[i64],
         value: &Bound<'_, PyAny>,
-    ) -> PyResult<Array> {
+    ) -> PyResult<Side> {
         let stored = scalar::store(element.dtype, value);
         let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
         if bytes.iter().all(|byte| *byte == 0) {
-            return self.make_zeroed(py, element, extents).map(Array::new);
+            return self.make_zeroed(py, element, extents);
         }
-        let one = One::new(bytes, element.dtype.itemsize() as usize);
         let side = self.make(py, element, extents)?;
-        transfer::fill(py, &side, one)?;
-        Ok(Array::new(side))
+        transfer::fill(py, &side, bytes)?;
+        Ok(side)
     }
 
     fn make_by(
@@ -137,18 +152,19 @@ impl Place {
 /// (24, 'device')
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
-pub(crate) fn empty(
-    py: Python<'_>,
+pub(crate) fn empty<'py>(
+    py: Python<'py>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = argument::alignment)] alignment: usize,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
     let extents = self::shape(shape)?;
-    Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents).map(Array::new)
+    let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
+    Array::new(side).into_object(py)
 }
 
 /// A new array of zeros; `dtype` defaults to float64.
@@ -157,18 +173,19 @@ pub(crate) fn empty(
 /// [0, 0, 0]
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
-pub(crate) fn zeros(
-    py: Python<'_>,
+pub(crate) fn zeros<'py>(
+    py: Python<'py>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = argument::alignment)] alignment: usize,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
     let extents = self::shape(shape)?;
-    Place::new(py, kind, device, queue, alignment)?.make_zeroed(py, element, &extents).map(Array::new)
+    let side = Place::new(py, kind, device, queue, alignment)?.make_zeroed(py, element, &extents)?;
+    Array::new(side).into_object(py)
 }
 
 /// The type of a single value: a Python number, or a scalar of NumPy's.
@@ -193,8 +210,8 @@ fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 #[expect(clippy::too_many_arguments, reason = "the surface of Python")]
-pub(crate) fn full(
-    py: Python<'_>,
+pub(crate) fn full<'py>(
+    py: Python<'py>,
     shape: &Bound<'_, PyAny>,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -202,13 +219,14 @@ pub(crate) fn full(
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = argument::alignment)] alignment: usize,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let element = match dtype {
         Some(dtype) => PyDtype::of(dtype)?,
         None => of_value(fill_value)?,
     };
     let extents = self::shape(shape)?;
-    Place::new(py, kind, device, queue, alignment)?.make_filled(py, element, &extents, fill_value)
+    let place = Place::new(py, kind, device, queue, alignment)?;
+    Array::new(place.make_filled(py, element, &extents, fill_value)?).into_object(py)
 }
 
 /// The place, type and shape of a new array like `obj`: by default its type, kind, device and
@@ -242,29 +260,29 @@ fn like(
 /// A new array like another, with uninitialised elements.
 #[pyfunction]
 #[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
-pub(crate) fn empty_like(
-    obj: &Bound<'_, PyAny>,
+pub(crate) fn empty_like<'py>(
+    obj: &Bound<'py, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
-    place.make(obj.py(), element, &extents).map(Array::new)
+    Array::new(place.make(obj.py(), element, &extents)?).into_object(obj.py())
 }
 
 /// A new array of zeros like another.
 #[pyfunction]
 #[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
-pub(crate) fn zeros_like(
-    obj: &Bound<'_, PyAny>,
+pub(crate) fn zeros_like<'py>(
+    obj: &Bound<'py, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
-    place.make_zeroed(obj.py(), element, &extents).map(Array::new)
+    Array::new(place.make_zeroed(obj.py(), element, &extents)?).into_object(obj.py())
 }
 
 /// A new array like another, with one value everywhere.
@@ -275,14 +293,14 @@ pub(crate) fn zeros_like(
 /// ([7, 7, 7], 'shared')
 #[pyfunction]
 #[pyo3(signature = (obj, fill_value, dtype=None, *, kind=None, device=None, queue=None))]
-pub(crate) fn full_like(
-    obj: &Bound<'_, PyAny>,
+pub(crate) fn full_like<'py>(
+    obj: &Bound<'py, PyAny>,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
-    place.make_filled(obj.py(), element, &extents, fill_value)
+    Array::new(place.make_filled(obj.py(), element, &extents, fill_value)?).into_object(obj.py())
 }

@@ -13,10 +13,12 @@ use crate::text::error::{Class, OrRaise};
 
 /// The elements of a Python index, or the member of this name.
 pub(crate) fn selected(view: &View, key: &Bound<'_, PyAny>) -> PyResult<View> {
-    match (key.cast::<PyString>(), &view.descr) {
-        (Ok(name), Some(descr)) => member(view, descr, name),
-        _ => view.indexed(key),
+    if let Some(descr) = &view.descr
+        && let Ok(name) = key.cast::<PyString>()
+    {
+        return member(view, descr, name);
     }
+    view.indexed(key)
 }
 
 /// The member of each element. Dimensions of a member that is an array come last.

@@ -7,12 +7,15 @@ pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod dtype;
 pub(crate) mod field;
+mod form;
 pub(crate) mod ipc;
 pub(crate) mod operators;
 pub(crate) mod placement;
 pub(crate) mod reinterpretation;
+mod rows;
 pub(crate) mod scalar;
 pub(crate) mod selection;
+mod shape;
 pub(crate) mod text;
 pub(crate) mod travel;
 pub(crate) mod ufunc;
@@ -21,16 +24,15 @@ pub(crate) mod view;
 
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString, PyTuple};
 
-use crate::array::content::Holding;
 use crate::array::dtype::PyDtype;
-use crate::array::view::View;
+use crate::array::form::{Element, Form};
+use crate::array::rows::Rows;
 use crate::device::PyDevice;
 use crate::device::context::PyContext;
 use crate::device::queue::PyQueue;
@@ -39,8 +41,7 @@ use crate::exchange::cuda;
 use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
-use crate::storage::Storage;
-use crate::storage::transfer::{self, One, Side};
+use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
 use crate::text::html::bundle;
@@ -48,45 +49,7 @@ use crate::text::html::bundle;
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, weakref, module = "usm", name = "Array")]
 #[derive(Debug)]
-pub(crate) struct Array(Holding, dlpack::Dims, bool);
-
-impl Array {
-    #[inline]
-    pub(crate) fn new(holding: impl Into<Holding>) -> Self {
-        Self(holding.into(), dlpack::Dims::new(), false)
-    }
-
-    /// Shape and strides that C consumers borrow.
-    pub(crate) fn dims(&self) -> &dlpack::Dims {
-        &self.1
-    }
-
-    pub(crate) fn holding(&self) -> &Holding {
-        &self.0
-    }
-
-    pub(crate) fn side(&self) -> Side {
-        self.0.side()
-    }
-
-    /// An array on shared memory.
-    pub(crate) fn part(side: Side) -> Self {
-        Self(side.into(), dlpack::Dims::new(), true)
-    }
-
-    /// Another array on the same memory, which it does not own.
-    pub(crate) fn with_view(&self, view: View) -> Self {
-        Self(self.0.with_view(view).into(), dlpack::Dims::new(), true)
-    }
-
-    fn view(&self) -> &View {
-        &self.0.view
-    }
-
-    pub(crate) fn storage(&self) -> &Storage {
-        self.0.storage()
-    }
-}
+pub(crate) struct Array(Form);
 
 bundle!(Array, "text/html", |array, py| Ok(array._repr_html_(py)));
 
@@ -137,19 +100,19 @@ impl Array {
     /// The kind of the memory: `"host"`, `"device"` or `"shared"`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.0.kind().name()
+        self.holding().kind().name()
     }
 
     /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self) -> bool {
-        self.0.is_readonly()
+        self.holding().is_readonly()
     }
 
     /// Address of the element with all indices 0.
     #[getter]
     fn pointer(&self, py: Python<'_>) -> PyResult<usize> {
-        if let Some(storage) = self.0.own_storage() {
+        if let Some(storage) = self.holding().own_storage() {
             py.detach(|| storage.escape_unordered()).or_raise()?;
         }
         Ok(self._address())
@@ -158,19 +121,19 @@ impl Array {
     /// `pointer` for comparisons within the package.
     #[getter]
     fn _address(&self) -> usize {
-        self.0.address() + self.view().offset
+        self.holding().address() + self.view().offset
     }
 
     /// The queue for work on the array.
     #[getter]
     fn queue(&self) -> PyQueue {
-        PyQueue(Arc::clone(&self.0.stream))
+        PyQueue(Arc::clone(&self.holding().stream))
     }
 
     /// The context of the memory.
     #[getter]
     fn context(&self) -> PyContext {
-        PyContext(self.0.stream.scope())
+        PyContext(self.holding().stream.scope())
     }
 
     /// The device of the memory; `None` if usm does not list it.
@@ -197,27 +160,6 @@ impl Array {
         self.view().is_f_contiguous()
     }
 
-    /// A view of the same memory with the axes reversed.
-    #[getter(T)]
-    fn transposed(&self) -> Self {
-        self.with_view(self.view().transposed())
-    }
-
-    /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
-    /// the shape does not fit.
-    ///
-    /// >>> usm.zeros(6, device="host").reshape(2, -1).shape
-    /// (2, 3)
-    #[pyo3(signature = (*shape))]
-    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let given = match shape.get_item(0) {
-            Ok(first) if shape.len() == 1 => first,
-            _ => shape.clone().into_any(),
-        };
-        let shape: Vec<isize> = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
-        Ok(self.with_view(self.view().reshaped(&shape)?))
-    }
-
     /// A C-contiguous copy, by default in memory of the same kind, device and context.
     #[pyo3(signature = (*, kind=None, device=None, queue=None))]
     fn copy(
@@ -227,9 +169,9 @@ impl Array {
         device: Option<&Bound<'_, PyAny>>,
         queue: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let kind = kind.map_or(self.0.kind(), |kind| kind.0);
+        let kind = kind.map_or(self.holding().kind(), |kind| kind.0);
         let place = import::queue_of_arguments(py, device, queue)?;
-        let stream = place.unwrap_or_else(|| Arc::clone(&self.0.stream));
+        let stream = place.unwrap_or_else(|| Arc::clone(&self.holding().stream));
         transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
     }
 
@@ -248,12 +190,12 @@ impl Array {
         let Some(place) = import::queue_of_arguments(py, Some(device), stream)? else {
             return Ok(slf.clone());
         };
-        let (here, there) = (this.0.stream.context(), place.context());
+        let (here, there) = (this.holding().stream.context(), place.context());
         let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
         if here.id() == there.id() || (same && stream.is_none()) {
             return Ok(slf.clone());
         }
-        Bound::new(py, Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?))
+        Self::new(transfer::duplicate(py, &this.side(), &place, this.holding().kind(), 0)?).into_object(py)
     }
 
     /// Sets every element to a value.
@@ -269,17 +211,15 @@ impl Array {
 
     /// The only element of an array of size 1.
     pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Form::Element(Element { of, offset, .. }) = &self.0 {
+            return text::element_at(py, of.get().holding(), *offset);
+        }
         if self.view().len() != 1 {
             let message =
                 format!("only an array of one element has an item; this one has {}", self.view().len());
             return Err(PyValueError::new_err(message));
         }
-        match self.view().itemsize() {
-            0..=scalar::MAX_BYTES => {
-                text::element(py, self.view(), transfer::read_one(py, &self.0)?.as_ref())
-            }
-            _ => text::element(py, self.view(), &transfer::to_bytes(py, &self.side())?),
-        }
+        text::element_at(py, self.holding(), self.view().offset)
     }
 
     /// The elements as nested lists. An array of 0 dimensions returns its element.
@@ -288,7 +228,7 @@ impl Array {
     /// >>> array.tolist(), array[1, 0].tolist()
     /// ([[1, 2], [3, 4]], 3)
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.view().ndim() == 0 {
+        if self.is_element() {
             return self.item(py);
         }
         let bytes = transfer::to_bytes(py, &self.side())?;
@@ -324,17 +264,22 @@ impl Array {
 
     /// A view. The name of a member of a structure gives the view of that member. A mask or a list
     /// of integers gives a copy, as in NumPy, which selects the elements.
-    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if selection::is_of_values(key)? {
-            return selection::copy(slf, key).map(Self::new);
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let (array, view) = (slf.get(), slf.get().view());
+        if let Some(offset) = view.offset_of_element(key)? {
+            return Self::element(slf, offset);
         }
-        Ok(slf.get().with_view(field::selected(slf.get().view(), key)?))
+        let selected = match selection::is_of_values(key)? {
+            true => Self::new(selection::copy(slf, key)?),
+            false => array.with_view(field::selected(view, key)?),
+        };
+        selected.into_object(slf.py())
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
-        let target = self.0.with_view(field::selected(self.view(), key)?);
+        let target = self.holding().with_view(field::selected(self.view(), key)?);
         let dtype = target.view.dtype;
         if scalar::is_number_of_python(value) {
             return fill(py, &target, value);
@@ -363,9 +308,9 @@ impl Array {
         Err(PyTypeError::new_err("array elements cannot be deleted"))
     }
 
-    fn __iter__(&self) -> PyResult<Rows> {
-        let len = self.__len__()?;
-        Ok(Rows { side: self.side(), len, next: AtomicUsize::new(0) })
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Rows> {
+        let len = slf.get().__len__()?;
+        Ok(Rows::new(slf, len))
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -387,17 +332,19 @@ impl Array {
     /// Size of the object in bytes, with its memory if this array owns it. Imported memory and
     /// parts of another array do not count.
     fn __sizeof__(&self) -> usize {
-        let owned = if self.2 || self.0.is_foreign() { 0 } else { self.storage().size() };
-        size_of::<Self>() + owned
+        let Form::Whole(content) = &self.0 else { return size_of::<Self>() };
+        let is_others = content.is_part || content.holding.is_foreign();
+        let owned = if is_others { 0 } else { self.storage().size() };
+        size_of::<Self>() + size_of_val(&**content) + owned
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        text::describe(py, &self.0)
+        text::describe(py, self.holding())
     }
 
     /// The display in notebooks: shape, type, kind, device and values.
     fn _repr_html_(&self, py: Python<'_>) -> String {
-        text::page(py, &self.0)
+        text::page(py, self.holding())
     }
 
     /// For SYCL memory only. Waits for work in flight.
@@ -479,7 +426,14 @@ impl Array {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
+        export::as_numpy(slf, slf.get().holding().kind(), dtype, copy)
+    }
+
+    /// NumPy's ``ctypes``: address, shape and strides for functions of C. :class:`usm.AccessError`
+    /// if the host cannot access the memory.
+    #[getter]
+    fn ctypes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        operators::host_view(slf, "ctypes")?.getattr("ctypes")
     }
 
     /// NumPy's type of the elements, for NumPy 2.4 and later.
@@ -527,7 +481,7 @@ impl Array {
         let array = slf.get();
         transfer::expose_to_host(slf.py(), array.storage())?;
         let pointer = array._address() as *mut u8;
-        let readonly = array.0.is_readonly();
+        let readonly = array.holding().is_readonly();
         // SAFETY: the structure is Python's. The view's elements are host memory, which the object
         // keeps alive.
         unsafe {
@@ -541,35 +495,8 @@ impl Array {
     }
 }
 
-/// Iterates over an array's first axis. Makes each element when it is requested.
-#[pyclass(frozen, module = "usm", name = "Rows")]
-struct Rows {
-    side: Side,
-    len: usize,
-    next: AtomicUsize,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self) -> Option<Array> {
-        let step = |next: usize| (next < self.len).then_some(next + 1);
-        let index = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
-        let Side { storage, stream, view } = &self.side;
-        let (storage, stream) = (storage.clone(), Arc::clone(stream));
-        Some(Array::part(Side { storage, stream, view: view.row(index) }))
-    }
-
-    fn __length_hint__(&self) -> usize {
-        self.len - self.next.load(Ordering::Relaxed)
-    }
-}
-
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
-    transfer::fill(py, side, One::new(bytes, side.view.itemsize()))
+    transfer::fill(py, side, bytes)
 }

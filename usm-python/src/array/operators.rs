@@ -45,7 +45,7 @@ pub(crate) fn host_view<'py>(array: &Bound<'py, Array>, sign: &str) -> Answer<'p
 /// A number for an element, an ndarray for other arrays; other objects are left as they are.
 fn operand<'py>(value: &Bound<'py, PyAny>, sign: &str) -> Answer<'py> {
     match value.cast::<Array>() {
-        Ok(array) if array.get().holding().view.ndim() == 0 => array.get().item(value.py()),
+        Ok(array) if array.get().is_element() => array.get().item(value.py()),
         Ok(array) => host_view(array, sign),
         Err(_) => Ok(value.clone()),
     }
@@ -66,7 +66,7 @@ fn apply<'py>(
     is_reflected: bool,
 ) -> Answer<'py> {
     let py = array.py();
-    if array.get().holding().view.ndim() > 0 && is_asked_next(other)? {
+    if !array.get().is_element() && is_asked_next(other)? {
         return Ok(py.NotImplemented().into_bound(py));
     }
     let (one, two) = (operand(array.as_any(), operator.sign)?, operand(other, operator.sign)?);
@@ -311,7 +311,7 @@ impl Array {
     /// The element as an index; `TypeError` for other arrays and types.
     fn __index__<'py>(slf: &Bound<'py, Self>) -> Answer<'py> {
         let array = slf.get();
-        if array.holding().view.ndim() > 0 {
+        if !array.is_element() {
             return Err(PyTypeError::new_err("only an array of 0 dimensions is an index"));
         }
         slf.py().import("operator")?.getattr("index")?.call1((array.item(slf.py())?,))
@@ -324,7 +324,7 @@ impl Array {
     /// An element formats as its number.
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &Bound<'py, PyAny>) -> Answer<'py> {
         let py = slf.py();
-        if slf.get().holding().view.ndim() == 0 {
+        if slf.get().is_element() {
             return slf.get().item(py)?.call_method1(name!(py, "__format__"), (spec,));
         }
         if spec.is_truthy()? {

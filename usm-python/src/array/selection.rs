@@ -1,20 +1,30 @@
-//! Reading by masks and lists of integers, which NumPy selects.
+//! Reading by masks and lists of integers: whole rows of memory of the process here, all others by
+//! NumPy.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
+use usm_interface::Kind;
 
 use crate::array::Array;
 use crate::array::construct;
+use crate::array::dtype::PyDtype;
 use crate::array::operators::host_view;
 use crate::array::scalar;
-use crate::exchange::import;
+use crate::array::view::View;
+use crate::exchange::{import, ndarray};
 use crate::process::attribute;
 use crate::process::once::name;
+use crate::storage::reserve;
 use crate::storage::transfer::{self, Side};
+use crate::text::error::OrRaise;
 
 /// Whether a key names elements by values: a list, a mask or an array of indices, alone or beside
 /// others.
 pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // The usual keys, before an attribute is looked up.
+    if key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PySlice>() {
+        return Ok(false);
+    }
     if key.is_instance_of::<PyList>() {
         return Ok(true);
     }
@@ -27,7 +37,7 @@ pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(false);
     }
     if let Ok(array) = key.cast::<Array>() {
-        return Ok(array.get().holding().view.ndim() > 0);
+        return Ok(!array.get().is_element());
     }
     // An index of NumPy's is an element; its arrays have dimensions.
     match attribute::get(key, name!(key.py(), "ndim"))? {
@@ -36,8 +46,64 @@ pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// The positions along the first axis that a plain list of integers or a mask of NumPy's names.
+/// `None` for other keys, and for one with a position outside: NumPy's errors are the usual ones.
+fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>> {
+    let Some(extent) = view.shape.first().copied() else { return Ok(None) };
+    if let Ok(list) = key.cast_exact::<PyList>() {
+        let mut all = Vec::new();
+        for index in list.iter() {
+            let Ok(index) = index.cast_exact::<PyInt>().map(|index| index.extract::<isize>()) else {
+                return Ok(None);
+            };
+            let Ok(index) = index else { return Ok(None) };
+            let position = if index < 0 { index.checked_add(extent) } else { Some(index) };
+            let Some(position) = position.filter(|position| (0..extent).contains(position)) else {
+                return Ok(None);
+            };
+            all.push(position.unsigned_abs());
+        }
+        // NumPy takes an empty list for one of floats.
+        return Ok(Some(all).filter(|all| !all.is_empty()));
+    }
+    let Some(mask) = ndarray::import(key)? else { return Ok(None) };
+    let holding = mask.get().holding();
+    let is_mask = holding.view.dtype.kind() == Kind::Bool
+        && holding.view.shape[..] == [extent]
+        && holding.view.is_c_contiguous();
+    let mut bits = reserve::zeroed(if is_mask { extent.unsigned_abs() } else { 0 }).or_raise()?;
+    if !is_mask || !holding.storage().read_at_once(holding.view.offset, &mut bits) {
+        return Ok(None);
+    }
+    Ok(Some((0..bits.len()).filter(|position| bits[*position] != 0).collect()))
+}
+
+/// The rows that the key names, where they lie without gaps in memory of the process.
+fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
+    let (py, holding) = (key.py(), array.holding());
+    let view = &holding.view;
+    if !holding.stream.is_host() || view.ndim() == 0 || view.nbytes() == 0 {
+        return Ok(None);
+    }
+    let row = view.row(0);
+    if !row.is_c_contiguous() {
+        return Ok(None);
+    }
+    let Some(positions) = positions(view, key)? else { return Ok(None) };
+    let mut shape = view.shape.clone();
+    shape[0] = positions.len() as isize;
+    let wanted = PyDtype::of_view(view);
+    let side = transfer::empty_of(py, &holding.stream, holding.kind(), &wanted, &shape)?;
+    let offsets: Vec<usize> = positions.iter().map(|position| view.offset_of_row(*position)).collect();
+    let is_copied = holding.storage().gather_at_once(&offsets, row.nbytes(), &side.storage);
+    Ok(is_copied.then_some(side))
+}
+
 /// The selected elements in new memory of the same kind and device.
 pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Side> {
+    if let Some(side) = rows(array.get(), key)? {
+        return Ok(side);
+    }
     let py = array.py();
     let sign = "an index of values";
     let view = host_view(array, sign)?;
@@ -49,7 +115,7 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
             // NumPy reads plain numbers. Of lists in lists a short text may stand for more values
             // than memory holds, which our walk refuses.
             Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
-                let values = Bound::new(py, Array::new(construct::of_values(list.as_any(), None)?))?;
+                let values = Array::new(construct::of_values(list.as_any(), None)?).into_object(py)?;
                 host_view(&values, sign).map(Bound::unbind)
             }
             _ => Ok(key.unbind()),

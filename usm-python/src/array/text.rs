@@ -60,6 +60,22 @@ pub(crate) fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResu
     })
 }
 
+/// The element at an offset of the storage.
+pub(crate) fn element_at<'py>(
+    py: Python<'py>,
+    holding: &Holding,
+    offset: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let view = &holding.view;
+    match view.itemsize() {
+        size @ 0..=scalar::MAX_BYTES => element(py, view, &transfer::read_one(py, holding, offset)?[..size]),
+        _ => {
+            let view = View { descr: view.descr.clone(), ..View::element(view.dtype, offset) };
+            element(py, &view, &transfer::to_bytes(py, &holding.with_view(view.clone()))?)
+        }
+    }
+}
+
 /// Largest number of elements that is shown in full. Above it only the ends of each axis are shown.
 const SHOWN: usize = 48;
 /// Number of entries at each end of an axis.

@@ -119,7 +119,7 @@ pub(crate) fn _rebuild_array<'py>(
             Ok::<_, crate::text::error::Failure>(storage.restricted(readonly))
         };
         let storage = py.detach(write).or_raise()?;
-        Bound::new(py, Array::new(Side { storage, stream, view }))
+        Array::new(Side { storage, stream, view }).into_object(py)
     })
 }
 

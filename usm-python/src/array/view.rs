@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
@@ -37,6 +37,15 @@ pub(crate) struct View {
 impl View {
     /// A C-contiguous view from the start of a storage.
     pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
+        let whole = i64::from(dtype.itemsize());
+        let fits = shape.iter().all(|extent| *extent > 0)
+            && shape.iter().try_fold(whole, |size, extent| size.checked_mul(*extent)).is_some();
+        // Nothing is left to check or to normalise.
+        if fits && shape.len() <= FEW_DIMS {
+            let shape: Axes = shape.iter().map(|extent| *extent as isize).collect();
+            let strides = shape.packed_strides(whole as usize);
+            return Ok(Self { dtype, descr: None, shape, strides, offset: 0 });
+        }
         // The shape is an argument here, no part of a dictionary.
         let refused = |error: usm_interface::Error| Class::Request.error(error.to_string());
         if shape.len() <= FEW_DIMS {
@@ -199,12 +208,30 @@ impl View {
         view
     }
 
-    /// One element of the first axis; it must exist.
+    /// One element of 0 dimensions, without members.
+    pub(crate) fn element(dtype: Dtype, offset: usize) -> Self {
+        Self { dtype, descr: None, shape: Axes::new(), strides: Axes::new(), offset }
+    }
+
+    /// Whether the entries of the first axis are elements without members.
+    pub(crate) fn has_elements(&self) -> bool {
+        self.ndim() == 1 && self.descr.is_none()
+    }
+
+    /// The offset of an entry of the first axis, which must exist.
+    #[inline]
+    pub(crate) fn offset_of_row(&self, index: usize) -> usize {
+        // Without elements there is no place to move to.
+        let step = if self.nbytes() == 0 { 0 } else { index as isize * self.strides[0] };
+        self.offset.wrapping_add_signed(step)
+    }
+
+    /// An entry of the first axis; it must exist.
+    #[inline]
     pub(crate) fn row(&self, index: usize) -> Self {
-        let mut view = self.part(index, 1);
-        view.shape = view.shape[1..].into();
-        view.strides = view.strides[1..].into();
-        view
+        let (shape, strides) = (self.shape.tail(), self.strides.tail());
+        let offset = self.offset_of_row(index);
+        Self { dtype: self.dtype, descr: self.descr.clone(), shape, strides, offset }
     }
 
     /// The same storage with axes reversed.
@@ -216,12 +243,12 @@ impl View {
     }
 
     /// The same elements with another shape, if that needs no copy.
-    pub(crate) fn reshaped(&self, shape: &[isize]) -> PyResult<Self> {
+    pub(crate) fn reshaped(&self, mut shape: Axes) -> PyResult<Self> {
+        let given = shape.clone();
         let refused = |reason: &str| {
-            Class::Request.error(format!("cannot reshape {:?} to {shape:?}: {reason}", self.shape))
+            Class::Request.error(format!("cannot reshape {:?} to {given:?}: {reason}", self.shape))
         };
-        let mut shape = shape.to_vec();
-        let mut known = shape.iter().filter(|extent| **extent != -1);
+        let mut known = given.iter().filter(|extent| **extent != -1);
         let known = known.try_fold(
             1_isize,
             |product, extent| {
@@ -243,13 +270,16 @@ impl View {
         if !self.is_c_contiguous() {
             let strides = self.strides_of(&shape);
             let strides = strides.ok_or_else(|| refused("the strides do not allow it; copy it first"))?;
-            return Ok(Self { shape: shape[..].into(), strides: strides[..].into(), ..self.clone() });
+            return Ok(Self { shape, strides: strides[..].into(), ..self.clone() });
         }
-        let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
-        let mut view = Self::contiguous(self.dtype, &extents)?;
-        view.offset = self.offset;
-        view.descr = self.descr.clone();
-        Ok(view)
+        if len == 0 {
+            // The products of some extents may not fit a word.
+            let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+            let view = Self::contiguous(self.dtype, &extents)?;
+            return Ok(Self { offset: self.offset, descr: self.descr.clone(), ..view });
+        }
+        let strides = shape.packed_strides(self.itemsize());
+        Ok(Self { dtype: self.dtype, descr: self.descr.clone(), shape, strides, offset: self.offset })
     }
 
     /// The strides of another shape with as many elements; `None` if no strides reach them in that
@@ -287,28 +317,52 @@ impl View {
         Some(strides)
     }
 
+    /// The offset of the element that a plain integer names, or a tuple with one for each axis.
+    /// `None` for other keys, and for elements with members.
+    #[inline]
+    pub(crate) fn offset_of_element(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        if key.is_exact_instance_of::<PyInt>() {
+            return match self.has_elements() {
+                true => Ok(Some(self.offset_of_row(self.position(0, key)?.unsigned_abs()))),
+                false => Ok(None),
+            };
+        }
+        let Ok(keys) = key.cast_exact::<PyTuple>() else { return Ok(None) };
+        let are_integers = || keys.iter_borrowed().all(|key| key.is_exact_instance_of::<PyInt>());
+        let has_keys = keys.len() == self.ndim() && are_integers();
+        if !has_keys || self.descr.is_some() || self.nbytes() == 0 {
+            return Ok(None);
+        }
+        let mut offset = self.offset as isize;
+        for (axis, key) in keys.iter_borrowed().enumerate() {
+            offset += self.position(axis, &key)? * self.strides[axis];
+        }
+        Ok(Some(offset.unsigned_abs()))
+    }
+
     /// The elements of a Python index: integers, slices, an ellipsis, `None`.
     pub(crate) fn indexed(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let single;
-        let keys: &Bound<'_, PyTuple> = match key.cast::<PyTuple>() {
-            Ok(keys) => keys,
-            Err(_) => {
-                single = PyTuple::new(key.py(), [key])?;
-                &single
-            }
-        };
-        let consuming =
-            keys.iter().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
+        match key.cast::<PyTuple>() {
+            Ok(keys) => self.indexed_by(|| keys.iter_borrowed()),
+            Err(_) => self.indexed_by(|| std::iter::once(key.as_borrowed())),
+        }
+    }
+
+    /// [`indexed`](Self::indexed) by the keys that `keys` lists, each time it is called.
+    fn indexed_by<'a, 'py: 'a, I>(&self, keys: impl Fn() -> I) -> PyResult<Self>
+    where
+        I: Iterator<Item = Borrowed<'a, 'py, PyAny>>,
+    {
+        let consuming = keys().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
         if consuming > self.ndim() {
             let message = format!("{consuming} indices for an array of {} dimensions", self.ndim());
             return Err(PyIndexError::new_err(message));
         }
-        let mut shape = Vec::with_capacity(self.ndim());
-        let mut strides = Vec::with_capacity(self.ndim());
+        let (mut shape, mut strides) = (Axes::new(), Axes::new());
         let mut offset = self.offset as isize;
         let mut axis = 0;
         let mut ellipsis = false;
-        for key in keys.iter() {
+        for key in keys() {
             if key.is_none() {
                 shape.push(1);
                 strides.push(0);
@@ -336,33 +390,37 @@ impl View {
                 }
                 axis += 1;
             } else {
-                let extent = self.shape[axis];
-                let wrong = || PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None");
-                // True is a mask where masks are allowed, and never the second element.
-                if key.is_instance_of::<PyBool>() {
-                    return Err(wrong());
-                }
-                let index: isize =
-                    key.extract().map_err(|error| argument::conversion_error(key.py(), error, wrong))?;
-                let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
-                let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
-                    let message =
-                        format!("index {index} is out of bounds for axis {axis} of {extent} elements");
-                    return Err(PyIndexError::new_err(message));
-                };
-                offset += position * self.strides[axis];
+                offset += self.position(axis, &key)? * self.strides[axis];
                 axis += 1;
             }
         }
-        shape.extend_from_slice(&self.shape[axis..]);
-        strides.extend_from_slice(&self.strides[axis..]);
+        for rest in axis..self.ndim() {
+            shape.push(self.shape[rest]);
+            strides.push(self.strides[rest]);
+        }
         if shape.len() > MAX_DIMS {
             return Err(PyIndexError::new_err("more than 64 dimensions"));
         }
         // Without elements there is no place to move to.
         let offset = if self.nbytes() == 0 { self.offset } else { offset.unsigned_abs() };
-        let descr = self.descr.clone();
-        Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
+        Ok(Self { dtype: self.dtype, descr: self.descr.clone(), shape, strides, offset })
+    }
+
+    /// The position along an axis that an integer names.
+    fn position(&self, axis: usize, key: &Bound<'_, PyAny>) -> PyResult<isize> {
+        let wrong = || PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None");
+        // True is a mask where masks are allowed, and never the second element.
+        if key.is_instance_of::<PyBool>() {
+            return Err(wrong());
+        }
+        let index: isize =
+            key.extract().map_err(|error| argument::conversion_error(key.py(), error, wrong))?;
+        let extent = self.shape[axis];
+        let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
+        from_start.filter(|position| (0..extent).contains(position)).ok_or_else(|| {
+            let message = format!("index {index} is out of bounds for axis {axis} of {extent} elements");
+            PyIndexError::new_err(message)
+        })
     }
 
     /// The view broadcast to `shape`: missing axes in front, extents of 1 repeated.

@@ -68,7 +68,7 @@ pub(crate) unsafe fn adopt(
     };
     // SAFETY: the caller's promise.
     let holding = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
-    Bound::new(py, Array::new(holding))
+    Array::new(holding).into_object(py)
 }
 
 /// An array without bytes. It keeps no reference to its producer.
@@ -80,7 +80,7 @@ pub(crate) fn empty(
     readonly: bool,
 ) -> PyResult<Bound<'_, Array>> {
     let storage = Storage::allocate(&stream, kind, 1, 0).or_raise()?.restricted(readonly);
-    Bound::new(py, Array::new(Side { storage, stream, view }))
+    Array::new(Side { storage, stream, view }).into_object(py)
 }
 
 /// Runs `read`, which asks a producer for its memory, as one level of the interpreter's recursion.

@@ -136,7 +136,7 @@ impl PyMemInfo {
         let (object, release) = if is_ours {
             (obj.clone(), RELEASE_OBJECT)
         } else {
-            (Bound::new(py, Array::new(side))?.into_any(), RELEASE_VIEW)
+            (Array::new(side).into_object(py)?.into_any(), RELEASE_VIEW)
         };
         let object = object.into_ptr();
         let owner = Owner { tag: OwnerTag::PYTHON, object: object.cast(), release: Some(release) };

@@ -89,6 +89,15 @@ pub(crate) fn enter<const PLACE: usize>() -> Inside<PLACE> {
     }
 }
 
+/// [`enter`], or `None` while a thread forks.
+#[inline]
+pub(crate) fn try_enter<const PLACE: usize>() -> Option<Inside<PLACE>> {
+    let Place { inside, forking } = &PLACES[PLACE];
+    inside.fetch_add(1, Ordering::SeqCst);
+    let entered = Inside(PhantomData);
+    (!forking.load(Ordering::SeqCst)).then_some(entered)
+}
+
 impl<const PLACE: usize> Drop for Inside<PLACE> {
     #[inline]
     fn drop(&mut self) {

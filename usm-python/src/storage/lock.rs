@@ -65,6 +65,15 @@ impl TurnLock {
         Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The lock if that takes no wait; `None` also where [`lock`](Self::lock) would fail.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, ()>> {
+        if fork::lost_threads() || (fork::count() != 0 && self.is_in_launch_of_parent()) {
+            return None;
+        }
+        self.lock.try_lock().ok()
+    }
+
     /// Finds out whether the lock was held at the fork. The first thread of this process to take
     /// the lock looks; until then no other one of it can hold the lock.
     #[cold]

@@ -15,7 +15,7 @@ pub(crate) mod transfer;
 
 use std::any::Any;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -309,12 +309,27 @@ impl Storage {
         len: usize,
         mut target: T,
     ) -> Result<T> {
-        let _ = self.source(offset, len)?;
         let bytes = target.as_mut();
         let (size, to) = (bytes.len(), bytes.as_mut_ptr());
         if len > size {
             return Err(ErrorKind::OutOfBounds { offset: 0, len, size }.into());
         }
+        // SAFETY: bytes of the target, which it keeps in place when it moves.
+        unsafe { self.read_to(queue, offset, (to, len), target) }
+    }
+
+    /// [`read`](Self::read) to bytes that nobody has written yet.
+    ///
+    /// # Safety
+    /// The bytes of `room` live until `target` is dropped, wherever it moves.
+    pub(crate) unsafe fn read_to<T>(
+        &self,
+        queue: &Queue<Dyn>,
+        offset: usize,
+        (to, len): (*mut u8, usize),
+        target: T,
+    ) -> Result<T> {
+        let _ = self.source(offset, len)?;
         if len == 0 {
             return Ok(target);
         }
@@ -328,6 +343,59 @@ impl Storage {
                 Err(error.into())
             }
         }
+    }
+
+    /// Calls `access` with the address of `len` bytes from `offset` while nothing else uses the
+    /// memory. `None`, and it was not called, where that could wait: for a device, for the turn of
+    /// another thread, or for a fork. So the caller may be attached to the interpreter.
+    fn at_once<R>(&self, offset: usize, len: usize, access: impl FnOnce(*mut u8) -> R) -> Option<R> {
+        let allocation = self.allocation();
+        if allocation.context().info().backend != BackendKind::Host {
+            return None;
+        }
+        allocation.check_range(offset, len).ok()?;
+        let _inside = fork::try_enter::<{ fork::TURNS }>()?;
+        let _turn = self.memory.turn.try_lock()?;
+        // The host's work has finished when its calls return, so this does not block.
+        let _guard = allocation.wait_for_host(Access::Write).ok()?;
+        Some(access(allocation.as_ptr().wrapping_add(offset)))
+    }
+
+    /// Copies the bytes from `offset` to `target` without waiting. False if that is not possible.
+    pub(crate) fn read_at_once(&self, offset: usize, target: &mut [u8]) -> bool {
+        let (to, len) = (target.as_mut_ptr(), target.len());
+        // SAFETY: the range lies inside of the live block of host memory, and nothing of ours
+        // writes it meanwhile. The target is the caller's alone.
+        self.at_once(offset, len, |from| unsafe { ptr::copy(from, to, len) }).is_some()
+    }
+
+    /// Copies the `len` bytes from each offset to the start of `target`, which is other memory, one
+    /// after another and without waiting. False if that is not possible.
+    pub(crate) fn gather_at_once(&self, offsets: &[usize], len: usize, target: &Self) -> bool {
+        let fits = |offset: &usize| self.allocation().check_range(*offset, len).is_ok();
+        let size = offsets.len().checked_mul(len);
+        let Some(size) = size.filter(|_| offsets.iter().all(fits) && !self.overlaps(target)) else {
+            return false;
+        };
+        let copy = |from: *mut u8, mut to: *mut u8| {
+            for offset in offsets {
+                // SAFETY: both ranges were checked and lie in two live blocks of host memory, which
+                // nothing of ours uses meanwhile.
+                unsafe { ptr::copy_nonoverlapping(from.wrapping_add(*offset), to, len) };
+                to = to.wrapping_add(len);
+            }
+        };
+        if target.readonly {
+            return false;
+        }
+        self.at_once(0, 0, |from| target.at_once(0, size, |to| copy(from, to))).flatten().is_some()
+    }
+
+    /// Copies the bytes to `offset` without waiting. False if that is not possible.
+    pub(crate) fn write_at_once(&self, offset: usize, bytes: &[u8]) -> bool {
+        let (from, len) = (bytes.as_ptr(), bytes.len());
+        // SAFETY: as above.
+        !self.readonly && self.at_once(offset, len, |to| unsafe { ptr::copy(from, to, len) }).is_some()
     }
 
     /// Copies all bytes of `source` to `offset`, and waits. For device memory the device reads the

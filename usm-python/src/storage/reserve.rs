@@ -3,7 +3,6 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};
-use std::slice;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -55,7 +54,7 @@ pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py,
     Ok(unsafe { owned(py, made, len) }?.cast_into()?)
 }
 
-/// A `bytes` object of zeros that no other code knows yet, so that it may be written.
+/// A `bytes` object with content that nobody has written, and that no other code knows yet.
 pub(crate) struct Blank {
     object: Py<PyBytes>,
     content: NonNull<u8>,
@@ -76,20 +75,18 @@ impl Blank {
         let content = NonNull::new(unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.cast::<u8>());
         // The objects of one byte and of none are the interpreter's, which everybody knows.
         let content = content.filter(|_| len > 1).ok_or(Failure::NoMemory(len)).or_raise()?;
-        // SAFETY: the content of a new object of this length.
-        unsafe { content.as_ptr().write_bytes(0, len) };
         Ok(Self { object: object.unbind(), content, len })
     }
 
-    pub(crate) fn into_bytes(self, py: Python<'_>) -> Bound<'_, PyBytes> {
-        self.object.into_bound(py)
+    /// The bytes, which live as long as this value.
+    pub(crate) fn room(&self) -> (*mut u8, usize) {
+        (self.content.as_ptr(), self.len)
     }
-}
 
-impl AsMut<[u8]> for Blank {
-    fn as_mut(&mut self) -> &mut [u8] {
-        // SAFETY: this many bytes, all initialised, which only this value knows.
-        unsafe { slice::from_raw_parts_mut(self.content.as_ptr(), self.len) }
+    /// # Safety
+    /// All bytes are written.
+    pub(crate) unsafe fn into_bytes(self, py: Python<'_>) -> Bound<'_, PyBytes> {
+        self.object.into_bound(py)
     }
 }
 

@@ -109,13 +109,23 @@ pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResul
 /// New memory of the kind and the shape of `src`, for elements of another type; from the open pool,
 /// if there is one.
 pub(crate) fn empty_beside(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Side> {
-    let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
-    let view = View::contiguous(wanted.dtype, &extents)?;
-    let (stream, kind) = (Arc::clone(&src.stream), src.storage.kind());
-    let source = Source::of(py, &stream, kind)?;
-    let make = || Storage::allocate_from(&source, &stream, kind, view.nbytes(), 0);
+    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(wanted.dtype), &src.view.shape)
+}
+
+/// New memory of this kind for elements in C order; from the open pool, if there is one.
+pub(crate) fn empty_of(
+    py: Python<'_>,
+    stream: &Arc<Stream>,
+    kind: AllocKind,
+    element: &PyDtype,
+    shape: &[isize],
+) -> PyResult<Side> {
+    let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+    let view = View { descr: element.descr.clone(), ..View::contiguous(element.dtype, &extents)? };
+    let source = Source::of(py, stream, kind)?;
+    let make = || Storage::allocate_from(&source, stream, kind, view.nbytes(), 0);
     let storage = py.detach(make).or_raise()?;
-    Ok(Side { storage, stream, view })
+    Ok(Side { storage, stream: Arc::clone(stream), view })
 }
 
 /// Converts the elements of `src`, broadcast to the shape of `dst`, by code of the device, and
@@ -409,13 +419,7 @@ fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
 
 /// The elements of `view` in C order, in their storage.
 fn dense(side: &Side, storage: Storage, view: &View) -> Side {
-    let mut strides = Axes::filled(view.ndim(), 0);
-    let mut step = view.itemsize() as isize;
-    for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
-        *stride = step;
-        step *= *extent;
-    }
-    let view = View { strides, offset: 0, ..view.clone() };
+    let view = View { strides: view.shape.packed_strides(view.itemsize()), offset: 0, ..view.clone() };
     Side { storage, stream: Arc::clone(&side.stream), view }
 }
 
@@ -432,8 +436,13 @@ fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
 }
 
 /// Sets every element to the bytes of one element.
-pub(crate) fn fill(py: Python<'_>, dst: &Side, element: One) -> PyResult<()> {
+pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
+    let size = dst.view.itemsize().min(MAX_BYTES);
+    if dst.view.len() == 1 && dst.storage.write_at_once(dst.view.offset, &bytes[..size]) {
+        return Ok(());
+    }
+    let element = One::new(bytes, size);
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
@@ -492,14 +501,21 @@ impl AsMut<[u8]> for One {
     }
 }
 
-/// The only element of an array.
+/// The bytes of the element at an offset of the storage, as many as its size.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfBounds`] for an element above the size of a number.
-pub(crate) fn read_one(py: Python<'_>, holding: &Holding) -> PyResult<One> {
-    let (storage, view) = (holding.storage(), &holding.view);
-    let (size, one) = (view.itemsize(), One::new([0; MAX_BYTES], view.itemsize()));
-    py.detach(|| storage.read(&holding.stream.queue, view.offset, size, one)).or_raise()
+pub(crate) fn read_one(py: Python<'_>, holding: &Holding, offset: usize) -> PyResult<[u8; MAX_BYTES]> {
+    let storage = holding.storage();
+    let (mut bytes, size) = ([0; MAX_BYTES], holding.view.itemsize());
+    if let Some(target) = bytes.get_mut(..size)
+        && storage.read_at_once(offset, target)
+    {
+        return Ok(bytes);
+    }
+    let one = One::new(bytes, size);
+    let read = || storage.read(&holding.stream.queue, offset, size, one);
+    py.detach(read).or_raise().map(|one| *one.0)
 }
 
 /// The elements in C order, as an object of Python's.
@@ -509,8 +525,11 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
         return reserve::bytes(py, &to_bytes(py, src)?);
     }
     let blank = Blank::new(py, size)?;
-    let content = py.detach(|| storage.read(&src.stream.queue, src.view.offset, size, blank)).or_raise()?;
-    Ok(content.into_bytes(py))
+    // SAFETY: the object keeps its bytes.
+    let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset, blank.room(), blank) };
+    let content = py.detach(read).or_raise()?;
+    // SAFETY: the copy is complete, and wrote all of them.
+    Ok(unsafe { content.into_bytes(py) })
 }
 
 /// The elements in C order.

@@ -109,6 +109,8 @@ def arrays() -> None:
     assert array.base is None
     usm.copy(made, array)
     assert_type(made.reshape(6).reshape((3, -1)).T.copy(kind="host", queue=None), usm.Array)
+    assert_type(made.T.ravel(), usm.Array)
+    assert made.ctypes.data == made.pointer
     made.fill(2.5)
     made[0, 1:] = [1, 2]
     assert_type(made[0], usm.Array)
