@@ -22,6 +22,8 @@ pub enum OrderCertificate {
         /// The operator.
         op: usize,
     },
+    /// The graph is series-parallel, so the least peak of all orders is computed directly.
+    SeriesParallel,
     /// A search through the sets of finished operators found no order below the bound.
     Sets {
         /// Lists of operators that may come first, one after the other: each leaves the fewest
@@ -45,6 +47,7 @@ impl OrderBound {
             OrderCertificate::Operator { op } => {
                 *op = number.get(*op).copied().unwrap_or(*op);
             }
+            OrderCertificate::SeriesParallel => {}
             OrderCertificate::Sets { first, last } => {
                 for op in first.iter_mut().chain(last).flatten() {
                     *op = number.get(*op).copied().unwrap_or(*op);

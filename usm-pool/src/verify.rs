@@ -89,6 +89,8 @@ pub enum Violation {
     OrderBelow { limit: u64 },
     /// A bound on every order that has too many sets of operators to replay, or too many bytes.
     OrderTooLarge,
+    /// A bound on every order of a series-parallel graph, but the graph is none, or has permits.
+    OrderNotSeriesParallel,
     /// A bound on every order of a graph with loops, which keeps its order.
     OrderOfLoops,
     /// A changed graph with an operator that has no source, other sizes, another cost or a further
@@ -164,6 +166,9 @@ impl fmt::Display for Violation {
             }
             Self::OrderBelow { limit } => write!(f, "order bound: some order keeps within {limit} bytes"),
             Self::OrderTooLarge => f.write_str("order bound: too many sets of operators to replay"),
+            Self::OrderNotSeriesParallel => {
+                f.write_str("order bound: the graph is not series-parallel, or has permits")
+            }
             Self::OrderOfLoops => f.write_str("order bound: a graph with loops keeps its order"),
             Self::ChangedOperator { op } => write!(
                 f,

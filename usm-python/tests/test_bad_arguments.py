@@ -36,6 +36,7 @@ FITS = {
     "code": "__kernel void nothing() {}",
     "device": "host",
     "dst": array,
+    "dimension": "n",
     "dtype": "f4",
     "fill_value": 1,
     "handle": handle(),

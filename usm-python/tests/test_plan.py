@@ -473,6 +473,34 @@ def test_a_value_outside_of_the_plan_is_refused():
         usm.plan(CHAIN).at(width=3)
 
 
+def test_all_values_of_a_dimension_are_those_one_by_one():
+    plan = usm.plan(RANGED, dims={"n": "1..4", "images.width": range(32, 513, 32)})
+    for name, step, high in (("width", 32, 320), ("images.width", 32, 512), ("n", 1, 4)):
+        for other in (1, 3) if name != "n" else (64, 512):
+            fixed = {"n": other} if name != "n" else {"width": other}
+            own = "n" if name == "n" else "width"
+            offsets, peaks = plan.at_every(name, **fixed, **{own: high})
+            values = range(step, high + 1, step)
+            assert offsets.shape == (len(values), len(plan)) and offsets.readonly and peaks.readonly
+            for row, peak, value in zip(offsets.tolist(), peaks.tolist(), values, strict=True):
+                one = plan.at(**fixed, **{own: value})
+                assert (row, peak) == (list(one.offsets), one.peak), (name, value)
+    with pytest.raises(usm.RequestError, match="^dimension: depth is none of n, width"):
+        plan.at_every("depth", n=1, width=32)
+    with pytest.raises(usm.RequestError, match="^dims: width=33"):
+        plan.at_every("n", n=1, width=33)
+    with pytest.raises(usm.RequestError, match="width"):
+        plan.at_every("n", n=1)
+    with pytest.raises(TypeError, match="^dimension: "):
+        plan.at_every(0, n=1, width=32)
+    with pytest.raises(usm.RequestError, match="one value"):
+        usm.plan(CHAIN).at_every("n", n=1)
+    # A dimension may have the name of the parameter.
+    named = {"dims": [{"name": "dimension", "low": 1, "high": 9}], "tensors": [{"id": 0, "size": "64*dimension"}], "ops": [{"outputs": [0]}], "outputs": [0]}
+    offsets, peaks = usm.plan(named, dims={"dimension": "1..9"}).at_every("dimension", dimension=2)
+    assert (offsets.tolist(), peaks.tolist()) == ([[0], [0]], [64, 128])
+
+
 def test_a_model_is_planned_for_every_value():
     plan = usm.plan(model(stated=False), dims={"N": "1..64"})
     for n in (1, 5, 64):

@@ -1,6 +1,7 @@
 //! Reordering on an in-order queue: the processing order decides which tensors are live together.
 //!
-//! Finding the best order is NP-hard. Simple orders come first. Around the peak of the best one the
+//! Finding the best order is NP-hard. Simple orders come first, and for a series-parallel graph the
+//! order that is best there. Around the peak of the best one the
 //! operators are ordered anew, and then limits on the peak are tried on the whole graph. A limit
 //! that no order keeps is a bound on the peak of every order.
 
@@ -12,6 +13,7 @@ mod parts;
 mod permits;
 mod reach;
 mod seen;
+mod series;
 mod side;
 mod walk;
 
@@ -156,10 +158,25 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
             break;
         }
     }
+    let mut is_series_parallel = false;
+    if lowest.peak > bound
+        && let Some(solution) = series::solve(&lives, effort.stop)
+    {
+        let peak = walk::peak(&lives, &solution.order).0;
+        consider(&solution.order)?;
+        if peak < lowest.peak {
+            (lowest.order, lowest.peak) = (solution.order, peak);
+        }
+        if solution.bound > bound {
+            (lowest.bound, lowest.blocked) = (solution.bound, None);
+            is_series_parallel = true;
+        }
+    }
     let mut budget = Budget { sets: effort.sets, steps: effort.sets.saturating_mul(10), stop: effort.stop };
     lowest.improve(&lives, &mut budget);
     consider(&lowest.order)?;
     let certificate = match lowest.blocked {
+        None if is_series_parallel => OrderCertificate::SeriesParallel,
         None => OrderCertificate::Operator { op: op as usize },
         Some(blocked) => {
             let ops = |list: Vec<u32>| list.into_iter().map(|op| op as usize).collect::<Vec<_>>();

@@ -7,6 +7,8 @@
 //! [`OrderCertificate::Operator`]: what is used by a predecessor and by a successor of the operator
 //! is live at it in every order.
 //!
+//! [`OrderCertificate::SeriesParallel`]: the checker computes the least peak anew, from bytes alone.
+//!
 //! [`OrderCertificate::Sets`]: the checker walks through all sets of finished operators that an
 //! order within one byte less than the bound can pass, and never meets the last set. If more bytes
 //! are live before or after the whole run, there is nothing to walk through. It leaves out
@@ -24,7 +26,9 @@ use super::Violation;
 use crate::graph::Graph;
 use crate::order_bound::{OrderBound, OrderCertificate};
 
+mod series;
 mod sets;
+mod stops;
 mod table;
 
 use sets::Sets;
@@ -51,6 +55,13 @@ pub fn order_bound(graph: &Graph, bound: &OrderBound) -> Result<(), Violation> {
                 return Err(Violation::OrderOperator { op: *op });
             }
             let expected = if bound.bytes == 0 { 0 } else { table.bytes_in_every_order(*op) };
+            if bound.bytes > expected {
+                return Err(Violation::Field { field: "order_bound", said: bound.bytes, expected });
+            }
+            Ok(())
+        }
+        OrderCertificate::SeriesParallel => {
+            let expected = series::least_peak(&table).ok_or(Violation::OrderNotSeriesParallel)?;
             if bound.bytes > expected {
                 return Err(Violation::Field { field: "order_bound", said: bound.bytes, expected });
             }

@@ -8,11 +8,12 @@ import typing as _typing
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
+from ._inductor import described as _described
 from ._onnxruntime import run as _run
 from ._usm import plan as _plan
 from .errors import RequestError as _RequestError
 
-__all__ = ["Comparison", "executorch", "onnxruntime", "tflm", "tinygrad"]
+__all__ = ["Comparison", "executorch", "inductor", "onnxruntime", "tflm", "tinygrad"]
 
 # The runtime's alignment, and the name by which it finds a plan in the file.
 _ALIGNMENT = 16
@@ -185,6 +186,33 @@ def tinygrad(linear: _typing.Any, held_bufs: _typing.Any = None) -> _typing.Any:
         for buffer, offset in zip(buffers, memoryview(plan.offsets).tolist(), strict=True):
             places[buffer] = arena[offset : offset + buffer.nbytes()].bitcast(buffer.dtype)
     return linear.substitute(places, name="memory plan", walk=True)
+
+
+def inductor(nodes: _typing.Any, name_to_buf: _typing.Any, name_to_fused_node: _typing.Any, graph_inputs: _typing.Any, graph_outputs: _typing.Any, *, time_limit: float | None = None) -> _typing.Any:
+    """Our order in the place of ``torch._inductor.memory.reorder_for_peak_memory``: the scheduler's
+    nodes in the order of the least peak of all that Inductor tries and of ours, by Inductor's own
+    estimate. ``time_limit`` is for our search, in seconds. Needs the package ``torch``, version 2.11. Raises ``usm.RequestError`` for what are no
+    nodes of a scheduler.
+
+        from torch._inductor import memory
+        theirs = memory.reorder_for_peak_memory
+        memory.reorder_for_peak_memory = usm.adapt.inductor
+    """
+    try:
+        memory = _import_module("torch._inductor.memory")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"usm.adapt.inductor needs the package {error.name}: pip install torch") from error
+    nodes = list(nodes)
+    for index, node in enumerate(nodes):
+        if not hasattr(node, "get_outputs"):
+            raise _RequestError(f"nodes[{index}]: an object of type {type(node).__name__} is no node of Inductor's scheduler")
+    _, inputs = memory.prepare_planning_info(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs)
+    orders = [nodes, memory.topological_sort_lpmf(nodes, inputs, name_to_buf, graph_outputs), memory.topological_sort_bfs(nodes), memory.topological_sort_dfs(nodes)]
+    if nodes:
+        plan = _plan(_described(nodes, inputs, graph_outputs), reorder=True, alignment=1, strategy="greedy-by-size", time_limit=time_limit)
+        orders.append([nodes[int(name)] for name in plan.order or ()])
+    # The first of the least: an order of equal peak stays as it is.
+    return min(orders, key=lambda order: memory.estimate_peak_memory(order, inputs, graph_outputs)[0])
 
 
 class Comparison(_typing.NamedTuple):

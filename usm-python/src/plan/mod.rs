@@ -1,6 +1,7 @@
 //! `usm.plan` and `usm.Plan`: the planner of the command, for Python's inputs.
 
 pub(crate) mod arena;
+pub(crate) mod every;
 pub(crate) mod input;
 pub(crate) mod pictures;
 pub(crate) mod progress;
@@ -172,6 +173,11 @@ fn dimensions(dims: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, Values)>
     Ok(dimensions)
 }
 
+/// A read-only view of the bytes of numbers.
+fn numbers_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyMemoryView>> {
+    PyMemoryView::from(PyBytes::new(py, bytes).as_any())
+}
+
 /// An error of the caller's input.
 pub(crate) fn refused(error: Error) -> PyErr {
     Class::Request.error(error.spelled(Field::keyword).to_string())
@@ -341,27 +347,6 @@ impl PyPlan {
         self.every.as_ref().map(|every| every.text()).transpose().map_err(refused)
     }
 
-    /// The plan for these values of the dimensions, without a search. Raises `usm.RequestError` for
-    /// a plan of one value, and for a value outside of its range.
-    #[pyo3(signature = (**dims))]
-    fn at(&self, py: Python<'_>, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let Some(every) = &self.every else {
-            return Err(Class::Request.error("the plan is for one value; usm.plan(.., dims=) takes ranges"));
-        };
-        let number = |(name, value): (String, Bound<'_, PyAny>)| {
-            let misfit =
-                |error| argument::number_error(&name, &value, error, "a number that is not negative");
-            let number = value.extract().map_err(misfit)?;
-            Ok((name, number))
-        };
-        let dims = argument::by_name("dims", dims.map(|dims| dims.as_any()), "a dict")?;
-        let said = dims.into_iter().map(number).collect::<PyResult<Vec<(String, u64)>>>()?;
-        let outcome =
-            py.detach(|| every.outcome(&every.values(&said)?, &Options::default(), Path::new(&self.title)));
-        let outcome = outcome.map_err(refused)?;
-        Ok(Self { outcome, every: Some(Arc::clone(every)), title: self.title.clone() })
-    }
-
     fn __len__(&self) -> usize {
         self.outcome.plan.rows.len()
     }
@@ -377,7 +362,7 @@ impl PyPlan {
 impl PyPlan {
     fn numbers<'py>(&self, py: Python<'py>, of: impl Fn(&Row) -> u64) -> PyResult<Bound<'py, PyAny>> {
         let bytes: Vec<u8> = self.outcome.plan.rows.iter().flat_map(|row| of(row).to_ne_bytes()).collect();
-        PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
+        numbers_of(py, &bytes)?.call_method1("cast", ("Q",))
     }
 
     /// The plan, for a picture.

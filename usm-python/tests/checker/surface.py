@@ -231,6 +231,7 @@ def plans() -> None:
     assert_type((plan.dims, plan.range_plan), tuple[list[dict[str, Any]], str | None])
     if plan.dims:
         assert_type(plan.at(width=64), usm.Plan)
+        assert_type(plan.at_every("width", width=64), tuple[memoryview, memoryview])
     tensors = [{"id": 0, "size": 4096}, {"id": 1, "size": 1024}]
     operators = [{"name": "a", "inputs": [], "outputs": [0]}, {"name": "b", "inputs": [0], "outputs": [1]}]
     graph = usm.plan({"tensors": tensors, "ops": operators, "outputs": [1]})

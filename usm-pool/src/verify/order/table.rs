@@ -98,6 +98,10 @@ impl Table {
         Ok(table)
     }
 
+    pub(super) fn has_permits(&self) -> bool {
+        self.permits.iter().any(|permits| !permits.is_empty())
+    }
+
     fn adds(&self, op: usize) -> bool {
         let after = &self.after[op];
         let used_again =
