@@ -575,6 +575,16 @@ def test_the_text_of_a_graph_is_no_path():
         usm.plan("missing.json")
 
 
+def test_views_in_a_circle_and_memories_without_room_are_refused():
+    circle = [{"id": 1, "size": 8, "alias_of": 2}, {"id": 2, "size": 8, "alias_of": 1}]
+    with pytest.raises(usm.RequestError, match="tensor 1: alias_of leads back to itself"):
+        usm.plan({"tensors": circle, "ops": []})
+    graph = {"tensors": [{"id": 0, "size": 64}], "ops": [{"outputs": [0]}], "outputs": [0]}
+    for memory, words in (({"capacity": 0}, r"memories\[0\]"), ({"capacity": -1}, r"memories\[0\]"), ({"capacity": 63}, "64 bytes exceed the 63")):
+        with pytest.raises(usm.Error, match=words):
+            usm.plan({**graph, "memories": [{"name": "sram", **memory}]})
+
+
 def test_a_curve_of_recompute_refuses_bad_input():
     plan = usm.plan(RECOMPUTED)
     for options, words in (

@@ -27,8 +27,8 @@ impl Form {
 
     const fn most_bytes(self) -> u64 {
         match self {
-            Self::Graphs => 1_230_000,
-            Self::Models => 1_800_000,
+            Self::Graphs => 1_290_000,
+            Self::Models => 1_870_000,
         }
     }
 

@@ -449,6 +449,7 @@ fn broken_files_are_refused_with_file_line_and_field() {
             &["order.json", "op 0", "tensor 1"],
         ),
         ("view.json", "{\"tensors\": [{\"id\": 1, \"size\": 1}, {\"id\": 2, \"size\": 5, \"alias_of\": 1}], \"ops\": []}".into(), &["view.json", "tensor 2", "5", "1 bytes"]),
+        ("circle.json", "{\"tensors\": [{\"id\": 1, \"size\": 8, \"alias_of\": 2}, {\"id\": 2, \"size\": 8, \"alias_of\": 1}], \"ops\": []}".into(), &["circle.json", "tensor 1", "alias_of leads back"]),
         ("offset.json", "{\"tensors\": [{\"id\": 1, \"size\": 1, \"alias_offset\": 3}], \"ops\": []}".into(), &["offset.json", "tensors[0].alias_offset"]),
         ("after.json", "{\"tensors\": [], \"ops\": []} x".into(), &["after.json:1"]),
         ("model.xyz", String::new(), &["model.xyz", ".onnx"]),

@@ -8,6 +8,9 @@ mod memory;
 mod model;
 mod names;
 mod record;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod target;
 
 use core::ffi::{c_char, c_int};
 use std::time::Instant;

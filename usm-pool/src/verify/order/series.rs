@@ -8,15 +8,28 @@
 //! Bytes whose life the parts do not decide are left out of the sums, so the result is never above
 //! the least peak.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::stops::{Part, Stop, Use, apart};
 use super::table::Table;
+use crate::sort;
 
 /// Most states in which parts that share bytes are compared, in one place and in all.
 const STATES: usize = 1 << 16;
 const ALL_STATES: usize = 1 << 31;
+
+type Edge = (u64, u64, u32);
+
+/// The first edge from an operator, or that to another one.
+fn first(edges: &BTreeSet<Edge>, from: usize, to: Option<usize>) -> Option<(usize, usize)> {
+    let from = from as u64;
+    let range = match to {
+        Some(to) => (from, to as u64, 0)..(from, to as u64 + 1, 0),
+        None => (from, 0, 0)..(from + 1, 0, 0),
+    };
+    edges.range(range).next().map(|&(_, to, number)| (to as usize, number as usize))
+}
 
 /// A graph that becomes smaller.
 struct Rest<'t> {
@@ -29,9 +42,14 @@ struct Rest<'t> {
     leave: Vec<u64>,
     new: Vec<u64>,
     always: u64,
-    edges: BTreeMap<(usize, usize), Vec<Part>>,
-    before: Vec<BTreeSet<usize>>,
-    after: Vec<BTreeSet<usize>>,
+    /// From, to, and the number of the edge; the search has such sets too, so that their code is
+    /// there once.
+    out: BTreeSet<Edge>,
+    /// The same edges: to, from, number.
+    into: BTreeSet<Edge>,
+    degrees: Vec<(usize, usize)>,
+    /// The parts of each edge.
+    parts: Vec<Vec<Part>>,
     is_inside: Vec<bool>,
     states: usize,
 }
@@ -45,21 +63,18 @@ pub(super) fn least_peak(table: &Table) -> Option<u64> {
     let n = table.before.len();
     let mut open: Vec<usize> = (0..n).rev().filter(|&op| rest.is_between(op)).collect();
     while let Some(op) = open.pop() {
-        let (&from, &to) = (rest.before[op].first()?, rest.after[op].first()?);
+        let (from, left) = first(&rest.into, op, None)?;
+        let (to, right) = first(&rest.out, op, None)?;
         let old = [from, to].map(|end| rest.is_between(end));
-        rest.take_in(from, op, to);
-        open.extend(
-            [from, to]
-                .into_iter()
-                .zip(old)
-                .filter(|&(end, old)| !old && rest.is_between(end))
-                .map(|(end, _)| end),
-        );
+        rest.take_in((from, left), op, (to, right));
+        let ends = [from, to].into_iter().zip(old);
+        open.extend(ends.filter(|&(end, old)| !old && rest.is_between(end)).map(|(end, _)| end));
     }
-    if rest.edges.len() > 1 {
+    if rest.out.len() > 1 {
         return None;
     }
-    let (_, parts) = rest.edges.pop_first()?;
+    let (.., number) = rest.out.pop_first()?;
+    let parts = core::mem::take(&mut rest.parts[number as usize]);
     let whole = rest.side_by_side(parts);
     let most = whole.stops.iter().map(|stop| stop.peak.max(stop.live)).max()?;
     let spare = table.bytes.iter().map(|bytes| bytes.spare).max().unwrap_or(0);
@@ -77,9 +92,10 @@ impl<'t> Rest<'t> {
             leave: alloc::vec![0; n],
             new: alloc::vec![0; n],
             always: 0,
-            edges: BTreeMap::new(),
-            before: alloc::vec![BTreeSet::new(); n + 2],
-            after: alloc::vec![BTreeSet::new(); n + 2],
+            out: BTreeSet::new(),
+            into: BTreeSet::new(),
+            degrees: alloc::vec![(0, 0); n + 2],
+            parts: Vec::new(),
             is_inside: alloc::vec![false; table.bytes.len()],
             states: ALL_STATES,
         };
@@ -117,14 +133,32 @@ impl<'t> Rest<'t> {
         rest
     }
 
-    fn connect(&mut self, from: usize, to: usize) {
-        self.edges.entry((from, to)).or_default();
-        self.after[from].insert(to);
-        self.before[to].insert(from);
+    /// The edge between two operators, which is new if there is none.
+    fn connect(&mut self, from: usize, to: usize) -> usize {
+        if let Some((_, number)) = first(&self.out, from, Some(to)) {
+            return number;
+        }
+        let number = self.parts.len();
+        self.parts.push(Vec::new());
+        self.out.insert((from as u64, to as u64, number as u32));
+        self.into.insert((to as u64, from as u64, number as u32));
+        self.degrees[from].1 += 1;
+        self.degrees[to].0 += 1;
+        number
+    }
+
+    /// Takes an edge away, and its parts as one.
+    fn cut(&mut self, from: usize, to: usize, number: usize) -> Part {
+        self.out.remove(&(from as u64, to as u64, number as u32));
+        self.into.remove(&(to as u64, from as u64, number as u32));
+        self.degrees[from].1 -= 1;
+        self.degrees[to].0 -= 1;
+        let parts = core::mem::take(&mut self.parts[number]);
+        self.side_by_side(parts)
     }
 
     fn is_between(&self, op: usize) -> bool {
-        self.before[op].len() == 1 && self.after[op].len() == 1
+        self.degrees[op] == (1, 1)
     }
 
     fn room(&self, number: usize) -> u64 {
@@ -132,25 +166,20 @@ impl<'t> Rest<'t> {
     }
 
     /// Makes an operator a part of an edge between its neighbours.
-    fn take_in(&mut self, from: usize, op: usize, to: usize) {
-        let left = self.edges.remove(&(from, op)).unwrap_or_default();
-        let right = self.edges.remove(&(op, to)).unwrap_or_default();
-        let (left, right) = (self.side_by_side(left), self.side_by_side(right));
-        for (one, other) in [(from, op), (op, to)] {
-            self.after[one].remove(&other);
-            self.before[other].remove(&one);
-        }
-        self.connect(from, to);
+    fn take_in(&mut self, (from, left): (usize, usize), op: usize, (to, right): (usize, usize)) {
+        let (left, right) = (self.cut(from, op, left), self.cut(op, to, right));
         let part = self.follow(from, left, op, &right);
-        self.edges.entry((from, to)).or_default().push(part);
+        let number = self.connect(from, to);
+        self.parts[number].push(part);
     }
 
     /// A part, an operator and a part after each other.
     fn follow(&mut self, from: usize, mut part: Part, op: usize, right: &Part) -> Part {
         for &number in self.begins.get(from).map_or(&[][..], |begins| begins) {
             if self.users[number].contains(&op) {
-                let count = part.uses.get(&number).map_or(0, |uses| uses.count) + 1;
-                part.uses.insert(number, Use { count, last: Some(op) });
+                let at = part.uses.iter().position(|(other, _)| *other == number);
+                let count = at.map_or(0, |at| part.uses.swap_remove(at).1.count) + 1;
+                part.uses.push((number, Use { count, last: Some(op) }));
             }
         }
         let mut before_op = self.leave[op] + right.leave;
@@ -161,7 +190,7 @@ impl<'t> Rest<'t> {
                 before_op += self.room(number);
             } else {
                 is_last |= uses.last == Some(op);
-                part.uses.insert(number, uses);
+                part.uses.push((number, uses));
             }
         }
         for stop in &mut part.stops {
@@ -190,22 +219,26 @@ impl<'t> Rest<'t> {
         if parts.len() < 2 {
             return parts.pop().unwrap_or_else(Part::empty);
         }
-        let mut by_bytes: BTreeMap<usize, Vec<(usize, Use)>> = BTreeMap::new();
-        for (at, part) in parts.iter().enumerate() {
-            for (&number, &uses) in &part.uses {
-                by_bytes.entry(number).or_default().push((at, uses));
-            }
-        }
+        let parts_of = |parts: &[Part]| -> Vec<(usize, usize, Use)> {
+            let all = parts.iter().enumerate();
+            all.flat_map(|(at, part)| part.uses.iter().map(move |&(number, uses)| (number, at, uses)))
+                .collect()
+        };
+        let all = parts_of(&parts);
+        let mut by_bytes: Vec<u32> = (0..all.len() as u32).collect();
+        sort::by_key(&mut by_bytes, |at| all[at as usize].0);
         let mut joined = Part::default();
         let mut couples: Vec<(u64, Vec<(usize, usize)>)> = Vec::new();
-        for (number, uses) in by_bytes {
-            let count = uses.iter().map(|(_, uses)| uses.count).sum();
+        for same in by_bytes.chunk_by(|&one, &other| all[one as usize].0 == all[other as usize].0) {
+            let number = all[same[0] as usize].0;
+            let uses = || same.iter().map(|&at| all[at as usize]);
+            let count = uses().map(|(.., uses)| uses.count).sum();
             if count < self.users[number].len() {
-                joined.uses.insert(number, Use { count, last: None });
+                joined.uses.push((number, Use { count, last: None }));
                 continue;
             }
             self.is_inside[number] = true;
-            let last: Option<Vec<_>> = uses.iter().map(|&(at, uses)| Some((at, uses.last?))).collect();
+            let last: Option<Vec<_>> = uses().map(|(_, at, uses)| Some((at, uses.last?))).collect();
             couples.extend(last.map(|last| (self.room(number), last)));
         }
         joined.stay = parts.iter().map(|part| part.stay).sum();
@@ -213,21 +246,21 @@ impl<'t> Rest<'t> {
         let mut alone: Vec<Vec<Stop>> = parts.drain(..).map(|part| part.stops).collect();
         while let Some((_, last)) = couples.first() {
             // The parts that these bytes connect, one after the other.
-            let mut set: BTreeSet<usize> = last.iter().map(|&(at, _)| at).collect();
+            let mut is_in = alloc::vec![false; alone.len()];
+            last.iter().for_each(|&(at, _)| is_in[at] = true);
             let (mut inside, mut outside) = (Vec::new(), core::mem::take(&mut couples));
             loop {
-                let touches =
-                    |couple: &(u64, Vec<(usize, usize)>)| couple.1.iter().any(|(at, _)| set.contains(at));
+                let touches = |couple: &(u64, Vec<(usize, usize)>)| couple.1.iter().any(|&(at, _)| is_in[at]);
                 let (more, apart): (Vec<_>, Vec<_>) = outside.into_iter().partition(touches);
                 outside = apart;
                 if more.is_empty() {
                     break;
                 }
-                set.extend(more.iter().flat_map(|couple| couple.1.iter().map(|&(at, _)| at)));
+                more.iter().flat_map(|couple| &couple.1).for_each(|&(at, _)| is_in[at] = true);
                 inside.extend(more);
             }
             couples = outside;
-            let group: Vec<usize> = set.into_iter().collect();
+            let group: Vec<usize> = (0..is_in.len()).filter(|&at| is_in[at]).collect();
             let stops: Vec<Vec<Stop>> = group.iter().map(|&at| core::mem::take(&mut alone[at])).collect();
             let ends = inside.iter().map(|(room, last)| {
                 let end = |&(at, op): &(usize, usize)| {

@@ -1,7 +1,9 @@
 //! The stops of a part of a graph: what is live where other parts may run, and the peaks between.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::sort;
 
 /// A stop of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(super) struct Part {
     pub(super) stay: u64,
     /// Bytes from before the run that its operators end.
     pub(super) leave: u64,
-    pub(super) uses: BTreeMap<usize, Use>,
+    pub(super) uses: Vec<(usize, Use)>,
 }
 
 impl Part {
@@ -70,20 +72,23 @@ pub(super) fn apart(parts: &[Vec<Stop>]) -> Vec<Stop> {
         return clean.pop().unwrap_or_default();
     }
     // Differences of each step: up to its peak, and from the peak to the stop after it.
+    let mut steps: Vec<(u64, u64)> = Vec::new();
     let (mut down, mut up) = (Vec::new(), Vec::new());
     for stops in &clean {
         let lowest = stops.iter().map(|stop| stop.live).min().unwrap_or(0);
         let turn = stops.iter().rposition(|stop| stop.live == lowest).unwrap_or(0);
         for (at, pair) in stops.windows(2).enumerate() {
-            let (rise, fall) = (pair[1].peak - pair[0].live, pair[1].peak - pair[1].live);
-            if at < turn { down.push((rise, fall)) } else { up.push((rise, fall)) }
+            let side: &mut Vec<u32> = if at < turn { &mut down } else { &mut up };
+            side.push(steps.len() as u32);
+            steps.push((pair[1].peak - pair[0].live, pair[1].peak - pair[1].live));
         }
     }
-    down.sort_by_key(|&(rise, _)| rise);
-    up.sort_by_key(|&(_, fall)| core::cmp::Reverse(fall));
+    sort::by_key(&mut down, |step| steps[step as usize].0);
+    sort::by_key(&mut up, |step| Reverse(steps[step as usize].1));
     let mut live = clean.iter().filter_map(|stops| stops.first()).map(|stop| stop.live).sum();
     let mut part = Part { stops: alloc::vec![Stop { peak: 0, live, op: None }], ..Part::default() };
-    for (rise, fall) in down.into_iter().chain(up) {
+    for step in down.into_iter().chain(up) {
+        let (rise, fall) = steps[step as usize];
         let peak = live + rise;
         live = peak - fall;
         part.add(Stop { peak, live, op: None });

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use crate::sort;
+
 /// Operators in an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ops {
@@ -132,26 +134,37 @@ pub(super) fn merge(profiles: Vec<Profile>, links: &mut Links) -> Profile {
     if profiles.len() == 1 {
         return profiles.pop().unwrap_or_default();
     }
-    let (mut down, mut up) = (Vec::new(), Vec::new());
     let mut live = 0;
+    // Each step with what is live before it; those on the way down by number, and those on the way
+    // up.
+    let mut steps: Vec<(u64, Step)> = Vec::new();
+    let (mut down, mut up) = (Vec::new(), Vec::new());
     for profile in &profiles {
         live += profile.start;
-        let least = (0..=profile.steps.len()).min_by_key(|&at| (profile.live(at), Reverse(at)));
-        let least = least.unwrap_or(0);
-        for (at, &step) in profile.steps.iter().enumerate() {
-            let before = profile.live(at);
-            if at < least {
-                down.push((step.peak - before, before, step));
-            } else {
-                up.push((step.peak - step.live, before, step));
+        let (mut turn, mut least) = (0, profile.start);
+        for (at, step) in profile.steps.iter().enumerate() {
+            if step.live <= least {
+                (turn, least) = (at + 1, step.live);
             }
+        }
+        for (at, &step) in profile.steps.iter().enumerate() {
+            let side = if at < turn { &mut down } else { &mut up };
+            side.push(steps.len() as u32);
+            steps.push((profile.live(at), step));
         }
     }
     // Stable: the steps of one part stay in their order.
-    down.sort_by_key(|&(key, ..)| key);
-    up.sort_by_key(|&(key, ..)| Reverse(key));
+    sort::by_key(&mut down, |number| {
+        let (before, step) = steps[number as usize];
+        step.peak - before
+    });
+    sort::by_key(&mut up, |number| {
+        let (_, step) = steps[number as usize];
+        Reverse(step.peak - step.live)
+    });
     let mut merged = Profile::new(live);
-    for (_, before, step) in down.into_iter().chain(up) {
+    for number in down.into_iter().chain(up) {
+        let (before, step) = steps[number as usize];
         let others = live - before;
         live = others + step.live;
         merged.push(Step { peak: others + step.peak, live, ..step }, links);

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::profile::{Links, Profile, Step};
 use super::reduce::Tree;
 use super::{Model, profile};
+use crate::sort;
 
 /// Most combinations of stops.
 const STATES: usize = 1 << 16;
@@ -36,17 +37,20 @@ impl Shared {
             let of_part = tree.parts[part as usize].readers.iter();
             readers.extend(of_part.map(|readers| (readers.root, at, readers.count(), readers.last)));
         }
-        readers.sort_unstable();
+        let mut by_root: Vec<u32> = (0..readers.len() as u32).collect();
+        sort::by_key(&mut by_root, |at| readers[at as usize].0);
+        let root_of = |at: &u32| readers[*at as usize].0;
         let mut roots = Vec::new();
-        for readers in readers.chunk_by(|one, other| one.0 == other.0) {
-            let root = readers[0].0 as usize;
-            let count: usize = readers.iter().map(|&(_, _, count, _)| count).sum();
+        for at in by_root.chunk_by(|one, other| root_of(one) == root_of(other)) {
+            let root = root_of(&at[0]) as usize;
+            let readers = || at.iter().map(|&at| readers[at as usize]);
+            let count: usize = readers().map(|(_, _, count, _)| count).sum();
             if count < model.readers[root].len() {
                 continue;
             }
             // Where the order inside of a part decides, the result is left out of the sums.
             let last: Option<Vec<(usize, u32)>> =
-                readers.iter().map(|&(_, at, _, last)| Some((at, last?))).collect();
+                readers().map(|(_, at, _, last)| Some((at, last?))).collect();
             roots.extend(last.map(|readers| Root { room: model.rooms[root], readers }));
         }
         Self { roots }
