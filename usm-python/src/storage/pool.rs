@@ -93,6 +93,13 @@ impl Source {
         matches!(self, Self::Cache(_))
     }
 
+    /// Whether an allocation takes less than giving up the interpreter: a small block of the
+    /// process, which waits for nothing.
+    pub(crate) fn is_quick(&self, stream: &Stream, size: usize) -> bool {
+        const SMALL: usize = 4096;
+        size <= SMALL && stream.is_host() && !self.is_pool()
+    }
+
     pub(crate) fn is_pool(&self) -> bool {
         !matches!(self, Self::Context)
     }
