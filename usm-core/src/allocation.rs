@@ -8,7 +8,7 @@ use core::time::Duration;
 #[cfg(feature = "alloc")]
 use {
     crate::deferred::Release,
-    crate::index_record::Outcome,
+    crate::outcome::Outcome,
     crate::queue_memory::ordered::{self, OfQueue},
     alloc::{boxed::Box, sync::Arc},
     core::any::Any,
@@ -19,20 +19,20 @@ use crate::backend::{Backend, Block, ContextOps};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
-#[cfg(feature = "alloc")]
-use crate::index_record::report;
 use crate::lender::{Inherited, Lender, Lent};
 #[cfg(feature = "alloc")]
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
+#[cfg(feature = "alloc")]
+use crate::run_record::report;
 use crate::uses::Uses;
 use crate::{AllocKind, BackendKind, DeviceType, MemoryType};
 
 enum Owner<B: Backend> {
     /// The context's backend allocated the block. This is the block's serial number in the ledger.
     Context(u64),
-    /// The same, with the outcome of a checked launch.
+    /// The same of a record, with the outcome of its operation.
     #[cfg(feature = "alloc")]
     Record(u64, Arc<Outcome>),
     /// A queue allocated it and takes it back in its order.
@@ -103,8 +103,7 @@ impl<B: Backend> Allocation<B> {
         self
     }
 
-    /// The outcome of a checked launch that wrote to this allocation is read when the allocation
-    /// ends.
+    /// This allocation is the record of an operation, and is read when it ends.
     #[cfg(feature = "alloc")]
     pub(crate) fn read_outcome_on_drop(&mut self, outcome: Arc<Outcome>) {
         if let Owner::Context(serial) = self.body.owner {
@@ -348,8 +347,7 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
-    /// Checked launches whose failure the next wait for such an access must report. Query this
-    /// before the wait.
+    /// The outcomes that the next wait for such an access must report. Query this before the wait.
     #[cfg(feature = "alloc")]
     pub(crate) fn unreported(&self, access: Access) -> alloc::vec::Vec<Arc<Outcome>> {
         match self.context.shared().outcomes().is_empty() {
@@ -358,14 +356,14 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Takes over the checked launches that wrote `src`, whose bytes a copy brings here: the next
-    /// wait for either of the two reports their failure. Call it after the copy was submitted.
+    /// Takes over the outcomes of operations that wrote `src`, whose bytes a copy brings here: the
+    /// next wait for either of the two reports their failure. Call it after the copy was submitted.
     pub(crate) fn take_over_failures(&self, src: &Self) {
         #[cfg(feature = "alloc")]
         {
             let outcomes = src.unreported(Access::Read);
             if !outcomes.is_empty() {
-                self.body.uses.add_copied_launches(outcomes);
+                self.body.uses.add_copied_outcomes(outcomes);
             }
         }
         #[cfg(not(feature = "alloc"))]

@@ -8,9 +8,9 @@ use crate::DeviceInfo;
 use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
 use crate::history::{History, Observer};
-#[cfg(feature = "alloc")]
-use crate::index_record::Outcomes;
 use crate::ledger::{EntryId, Ledger};
+#[cfg(feature = "alloc")]
+use crate::outcome::Outcomes;
 #[cfg(feature = "std")]
 use crate::process::{self, Inside, exit};
 use crate::stats::Stats;

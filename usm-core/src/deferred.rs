@@ -14,7 +14,7 @@ use crate::context_state::ContextState;
 #[cfg(feature = "driver")]
 use crate::context_state::RING_SERIAL;
 use crate::deadline::Deadline;
-use crate::index_record::Outcome;
+use crate::outcome::Outcome;
 use crate::pending::Pending;
 #[cfg(feature = "driver")]
 use crate::ring::{Idle, Ring};
@@ -23,7 +23,7 @@ use crate::ring::{Idle, Ring};
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
-    /// The same for a block with the outcome of a checked launch, which is read first.
+    /// The same for the record of an operation, which is read first.
     Record(Block, u64, Arc<Outcome>),
     /// A block of the backend that has left the ledger; its bytes still count as in use.
     Removed(Block),
@@ -140,7 +140,7 @@ impl<B: Backend> Deferred<B> {
 pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
     if let Release::Record(block, serial, outcome) = what {
         // SAFETY: the caller's promise.
-        return unsafe { outcome.read::<B>(context, block, serial) };
+        return unsafe { crate::run_record::read::<B>(&outcome, context, block, serial) };
     }
     release_with(
         context.shared(),

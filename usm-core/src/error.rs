@@ -3,18 +3,7 @@
 
 use core::fmt;
 
-use crate::{AllocKind, BackendKind, MemoryType};
-
-/// The place where a kernel indexes an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexPlace {
-    /// Name of the kernel.
-    pub kernel: &'static str,
-    /// `file:line:column`.
-    pub place: &'static str,
-    /// Name of the array.
-    pub array: &'static str,
-}
+use crate::{AllocKind, BackendKind, MemoryType, RunReport};
 
 /// The failure. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,15 +170,9 @@ pub enum ErrorKind {
     /// An IPC handle whose memory the other process has freed, or whose process has ended. A
     /// process of another network namespace looks the same.
     StaleIpcHandle,
-    /// A kernel reached outside of an array; nothing outside was touched.
-    IndexOutside {
-        /// Kernel, place in its source and array.
-        at: &'static IndexPlace,
-        /// The index, in elements.
-        index: u64,
-        /// Elements of the array.
-        len: u64,
-    },
+    /// The code of an operation reports a failure of its own, such as a kernel an index outside of
+    /// its array.
+    Reported(RunReport),
     /// A setting of the environment or of the program has a value that means nothing.
     BadSetting {
         /// Its name, such as that of the variable.
@@ -390,15 +373,7 @@ impl fmt::Display for ErrorKind {
             Self::StaleIpcHandle => f.write_str(
                 "the memory of this IPC handle was freed, or its process has ended or is in another network namespace",
             ),
-            // The index of an assertion, which front ends name so.
-            Self::IndexOutside { at: IndexPlace { kernel, place, array }, .. }
-                if array.starts_with("assert ") =>
-            {
-                write!(f, "kernel {kernel}, {place}: `{array}` is false")
-            }
-            Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
-                write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
-            }
+            Self::Reported(report) => write!(f, "{report}"),
             Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
             Self::PoolExhausted { kind, requested, limit, live, reserved, pending, largest } => {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::Result;
 #[cfg(feature = "alloc")]
-use crate::index_record::Watched;
+use crate::run_record::Watched;
 
 /// When a device worked on an operation, by the runtime's own clock. Its zero is the same for all
 /// events of a queue.
@@ -78,7 +78,7 @@ impl<B: Backend> Event<B> {
         }
     }
 
-    /// The same event, which also fails with a checked launch's outcome.
+    /// The same event, which also fails with the outcome of its record.
     #[cfg(feature = "alloc")]
     pub(crate) fn with_watched(self, watched: Watched<B>) -> Self {
         Self { watched: Some(Box::new(watched)), ..self }

@@ -38,8 +38,6 @@ mod gate;
 pub mod history;
 #[cfg(feature = "std")]
 mod host_memory;
-#[cfg(feature = "alloc")]
-mod index_record;
 pub mod ipc;
 pub mod kind;
 #[cfg(feature = "alloc")]
@@ -49,6 +47,8 @@ mod ledger;
 mod lender;
 pub mod limits;
 mod near;
+#[cfg(feature = "alloc")]
+mod outcome;
 #[cfg(feature = "alloc")]
 mod peer_copy;
 mod pending;
@@ -68,6 +68,9 @@ mod queue_memory;
 mod registry;
 #[cfg(feature = "driver")]
 mod ring;
+#[cfg(feature = "alloc")]
+mod run_record;
+mod run_report;
 mod runs;
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
@@ -130,11 +133,9 @@ pub use conversion::{Number, Numeric};
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
 pub use element::Element;
-pub use error::{Error, ErrorKind, IndexPlace, Partial, Result};
+pub use error::{Error, ErrorKind, Partial, Result};
 pub use event::{Event, EventTimes};
 pub use gate::ViewGuard;
-#[cfg(feature = "alloc")]
-pub use index_record::IndexRecord;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
 #[doc(hidden)]
 pub use lender::{Inherited, Lender};
@@ -143,6 +144,9 @@ pub use pending::Pending;
 pub use queue::{Queue, Usage};
 #[cfg(feature = "alloc")]
 pub use registry::Registry;
+#[cfg(feature = "alloc")]
+pub use run_record::RunRecord;
+pub use run_report::{ReportText, RunReport};
 pub use selector::{Selector, SelectorError};
 pub use source::{MemorySource, Request};
 pub use stats::{Counters, Stats};

@@ -177,7 +177,7 @@ impl<B: Backend> Queue<B> {
         // SAFETY: the copy reads the block, as the usage declares.
         unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()?;
         #[cfg(feature = "alloc")]
-        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        crate::run_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
         Ok(())
     }
 

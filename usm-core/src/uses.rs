@@ -15,8 +15,8 @@ use crate::error::Result;
 use {
     crate::error::{Error, ErrorKind},
     crate::few::Few,
-    crate::index_record::Outcome,
     crate::lazy_box::LazyBox,
+    crate::outcome::Outcome,
     crate::pending::{PendingUse, Position},
     crate::sync::Mutex,
     crate::sync::helgrind::Marks,
@@ -54,7 +54,7 @@ struct InFlight<B: Backend> {
     /// Serial number of the last use.
     serial: u64,
     marks: Marks,
-    /// Checked launches whose outcome was not reported yet.
+    /// Operations with a record whose outcome was not reported yet.
     noted: Option<Box<Noted>>,
     /// Whether a use may be inherited.
     has_inherited: bool,
@@ -290,16 +290,16 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Remembers a launch that checks indices, whose event is recorded.
-    pub(crate) fn add_checked_launch(&self, access: Access, outcome: &Arc<Outcome>) {
+    /// Remembers the outcome of an operation whose event is recorded.
+    pub(crate) fn add_outcome(&self, access: Access, outcome: &Arc<Outcome>) {
         let mut list = self.list().lock();
         let noted = list.noted.get_or_insert_default();
         noted.retain(|(_, earlier)| earlier.is_unreported());
         noted.push((access, Arc::clone(outcome)));
     }
 
-    /// Remembers launches that wrote what a copy brings here.
-    pub(crate) fn add_copied_launches(&self, outcomes: Vec<Arc<Outcome>>) {
+    /// Remembers the outcomes of operations that wrote what a copy brings here.
+    pub(crate) fn add_copied_outcomes(&self, outcomes: Vec<Arc<Outcome>>) {
         let mut list = self.list().lock();
         let noted = list.noted.get_or_insert_default();
         noted.retain(|(_, earlier)| earlier.is_unreported());
@@ -309,7 +309,7 @@ impl<B: Backend> Uses<B> {
         noted.extend(new.map(|outcome| (Access::Write, outcome)));
     }
 
-    /// The checked launches with an unreported outcome that a host access of this sort waits for.
+    /// The unreported outcomes of operations that a host access of this sort waits for.
     pub(crate) fn unreported(&self, access: Access) -> Vec<Arc<Outcome>> {
         let Some(list) = self.list.get() else { return Vec::new() };
         let list = list.lock();

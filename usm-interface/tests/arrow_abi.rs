@@ -218,7 +218,9 @@ fn a_list_that_contains_itself_ends() {
         unsafe { (ptr::read(&raw const foreign.schema), ptr::read(&raw const foreign.array)) };
     // SAFETY: valid as far as the fields say.
     let imported = unsafe { Imported::on_host(Held::from_raw(schema), Held::from_raw(array)) };
-    assert_eq!(imported.column::<4>().unwrap_err().to_string(), "ndim: more than 64 dimensions");
+    assert_eq!(imported.column::<4>().unwrap_err().to_string(), "ndim: more than 4 dimensions");
+    assert_eq!(imported.column::<64>().unwrap_err().to_string(), "ndim: more than 64 dimensions");
+    assert_eq!(imported.column::<65>().unwrap_err().to_string(), "ndim: more than 64 dimensions");
 }
 
 struct Chunks {

@@ -80,6 +80,27 @@ pub struct Array {
     pub place: Place,
 }
 
+/// The start of the names of arrays of one element whose index is an assertion: it is 0 where the
+/// assertion is true.
+pub const ASSERTION: &str = "assert ";
+
+/// The start of the names of arrays for what a kernel prints. An atomic operation gives an item the
+/// number of a line that no other item has, and the item stores in it.
+pub(crate) const LOG: &str = "print ";
+
+impl Array {
+    /// Whether no two items store in one element, by the way in which the array is used.
+    pub(crate) fn is_log(&self) -> bool {
+        self.name.starts_with(LOG)
+    }
+
+    /// The text of the assertion that an index of this array is, if it is one.
+    #[must_use]
+    pub fn assertion(&self) -> Option<&str> {
+        self.name.strip_prefix(ASSERTION)
+    }
+}
+
 /// The memory of an array, and the allowed accesses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {

@@ -33,8 +33,8 @@ pub use interpret::{
     check_while, length,
 };
 pub use kernel::{
-    Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
-    StmtKind, Value, ValueId, VarId, Variable,
+    ASSERTION, Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space,
+    Stmt, StmtKind, Value, ValueId, VarId, Variable,
 };
 pub use lower::{with_extents_at, without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};

@@ -4,7 +4,7 @@ use quote::ToTokens as _;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, Result};
-use usm_kernel_ir::{Array, ArrayId, Expr, ExprKind, Literal, Scalar, Space, Stmt, StmtKind};
+use usm_kernel_ir::{ASSERTION, Array, ArrayId, Expr, ExprKind, Literal, Scalar, Space, Stmt, StmtKind};
 
 use crate::expression::typed;
 use crate::scope::{Scope, refuse};
@@ -38,7 +38,7 @@ pub(crate) fn read(call: &syn::Macro, scope: &mut Scope, out: &mut Vec<Stmt>) ->
     let number = |value| Box::new(Expr::literal(Literal::integer(Scalar::U64, value), at));
     let space = Space::Extent(*number(1));
     let array = ArrayId(scope.kernel.arrays.len() as u32);
-    let (name, element) = (format!("assert {text}"), Scalar::U64);
+    let (name, element) = (format!("{ASSERTION}{text}"), Scalar::U64);
     scope.kernel.arrays.push(Array { name, element, space, place: at });
     let kind = ExprKind::Select(Box::new(condition), number(0), number(1));
     let index = Expr { kind, ty: Scalar::U64, place: at };

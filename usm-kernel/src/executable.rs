@@ -7,8 +7,10 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use spin::Mutex;
-use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
-use usm_kernel_ir::emit::{GUARD, SCALAR_LOOPS};
+use usm_core::{
+    Access, BackendKind, Context, Device, DeviceType, ErrorKind, Event, RunRecord, Usage, UsmVec,
+};
+use usm_kernel_ir::emit::{GUARD, SCALAR_LOOPS, checked};
 
 use crate::argument::{Arguments, Passed, Signature};
 use crate::backend::{Programmable, Slot};
@@ -20,6 +22,7 @@ use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
+use crate::outside::{IndexOutside, Place, Subject};
 use crate::proof::Bounds;
 use crate::range::NdRange;
 use crate::rounding::is_better_rounded;
@@ -300,7 +303,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// If range, lengths and values do not prove that all indices are inside, code with index
     /// checks runs, if the kernel has it; the first such launch [builds it](Executable::checked).
     /// An index outside is not accessed. It fails the event's [`wait`](Event::wait), with the place
-    /// in the source: [`IndexOutside`](usm_core::ErrorKind::IndexOutside). If the event was
+    /// in the source: [`IndexOutside`]. If the event was
     /// dropped, the failure is reported once: by the next wait for an argument that was written or
     /// will be, by the in-order queue, or by [`synchronize`](usm_core::Context::synchronize).
     ///
@@ -365,6 +368,9 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     }
 }
 
+/// The place of a number that the code does not have.
+const UNKNOWN: &Place = &Place { kernel: "?", place: "?", subject: Subject::Array("?") };
+
 /// Launches the function with index checks.
 #[cold]
 fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, const D: usize>(
@@ -379,7 +385,15 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     let elements = elements.as_ref();
     let lengths = code.lengths.iter().map(|place| elements.get(*place).map_or(0, |len| *len as u64));
     let lengths: Vec<u64> = lengths.collect();
-    let record = IndexRecord::new(space.queue, code.places)?;
+    let places = code.places;
+    let judge = move |words: &[u32]| match checked::read(words) {
+        Some(checked::Outside { place, index, len }) => {
+            let at = places.get(place).unwrap_or(UNKNOWN);
+            Err(ErrorKind::from(IndexOutside { at, index, len }).into())
+        }
+        None => Ok(()),
+    };
+    let record = RunRecord::new(space.queue, checked::WORDS, judge)?;
     let mut call = TypedCall::new(space.queue);
     call.arguments::<K::Arguments>(&raw)?;
     for length in lengths.iter().chain(sizes) {

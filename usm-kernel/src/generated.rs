@@ -9,17 +9,17 @@ use crate::group::Group;
 use crate::kernel::{Kernel, LocalLengths, LocalViews, Values, Views};
 use crate::local::LocalSignature;
 use crate::order::{InOrder, Order};
+pub use crate::outside::{IndexOutside, Place, Subject};
 use crate::proof::{Bounds, Proof};
 use crate::range::NdRange;
 use crate::sharing::{Concurrent, Exclusive};
 pub use crate::sharing::{Elements, Sharing};
-pub use usm_core::IndexPlace as Place;
 
 /// A function that checks the indices of a kernel and accesses nothing outside its arrays.
 ///
 /// It is in a separate module, which the first launch that needs it builds. Its parameters are the
 /// arguments, then lengths, then the range's sizes as for [`DeviceCode`], then a pointer to an
-/// [`IndexRecord`](usm_core::IndexRecord), then the local arrays.
+/// [`RunRecord`](usm_core::RunRecord), then the local arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedCode {
     /// Its name.
@@ -356,7 +356,7 @@ pub fn extent<const PROVEN: bool>(index: u64, len: u64, at: &'static Place) -> u
 #[inline(never)]
 #[track_caller]
 fn index_out_of_range(at: &'static Place, index: u64, len: usize) -> ! {
-    panic!("{}", usm_core::ErrorKind::IndexOutside { at, index, len: len as u64 })
+    panic!("{}", IndexOutside { at, index, len: len as u64 })
 }
 
 /// Functions that the standard library lacks.

@@ -45,6 +45,7 @@ mod local;
 #[cfg(feature = "alloc")]
 mod module;
 mod order;
+mod outside;
 #[cfg(feature = "macros")]
 pub mod prelude;
 mod private;
@@ -98,6 +99,7 @@ pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 #[cfg(feature = "alloc")]
 pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
 pub use order::{InOrder, Order, Reversed, Shuffled};
+pub use outside::{IndexOutside, Place, Subject};
 pub use private::{Private, PrivateArrays};
 pub use proof::{Bounds, ItemOrder, Proof, RaceDeed, RaceSide, ShownRace};
 pub use range::{Id, Item, NdRange, Range, RangeError};

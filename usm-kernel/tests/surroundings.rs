@@ -56,7 +56,7 @@ mod other_arithmetic {
     mod fake {
         pub use usm_kernel::*;
         pub mod generated {
-            pub use usm_kernel::generated::{CheckedCode, Place, Sharing, Written, element, store};
+            pub use usm_kernel::generated::{CheckedCode, Place, Sharing, Subject, Written, element, store};
 
             pub fn quotient(_: i64, _: i64) -> Option<i64> {
                 Some(0)

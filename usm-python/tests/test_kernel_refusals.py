@@ -64,11 +64,6 @@ def unknown(a):
     a[0] = nowhere  # noqa: F821  # here
 
 
-@refused("a call of `print` is not for kernels: write the value to an array, and print that after the launch")
-def prints(a):
-    print(a[0])  # here
-
-
 @refused("a call of `np.random.rand` is not for kernels: call `usm.random.uniform")
 def randoms(a):
     a[0] = np.random.rand()  # here

@@ -214,7 +214,7 @@ def test_memory_of_a_gpu_is_kept_for_later_arrays(setting, kind, cuda_driver):
 
 
 ESCAPES = """
-import ctypes
+import contextlib, ctypes, sys
 import usm
 import cuda_driver
 driver = cuda_driver.Driver()
@@ -233,26 +233,45 @@ def frees(use):
 def window(array):
     return array[5:]
 
-frees(window)
-# The driver's free waits for the work of others, which usm does not know.
-for use, waits in (
-    (window, False),
-    (lambda array: array.tolist(), False),
-    (lambda array: array.pointer, True),
-    (lambda array: array.__dlpack__(stream=-1), True),
-    (lambda array: array.__dlpack__(stream=2), True),
-    (lambda array: array.__cuda_array_interface__, True),
-    (lambda array: array[5:].__dlpack__(stream=1), True),
-):
-    assert (frees(use) > 0) == waits, waits
+with usm.Pool(queue.context) if sys.argv[1] == "pool" else contextlib.nullcontext():
+    frees(window)
+    # The driver's free waits for the work of others, which usm does not know.
+    for use, waits in (
+        (window, False),
+        (lambda array: array.tolist(), False),
+        (lambda array: array.pointer, True),
+        (lambda array: array.__dlpack__(stream=-1), True),
+        (lambda array: array.__dlpack__(stream=2), True),
+        (lambda array: array.__cuda_array_interface__, True),
+        (lambda array: array[5:].__dlpack__(stream=1), True),
+    ):
+        assert (frees(use) > 0) == waits, waits
+    # Another library reads the array late, on its own stream.
+    size, stream = 1 << 20, driver.stream()
+    for kind in "device", "shared":
+        target = driver.foreign(size)
+        array = usm.full(size, 7, "u1", queue=queue, kind=kind)
+        address = array.pointer
+        queue.wait()
+        with driver.Current(driver, 0):
+            driver.call("cuMemcpyAsync", *map(ctypes.c_void_p, (target, address)), ctypes.c_size_t(size), ctypes.c_void_p(stream))
+        del array
+        later = usm.full(size, 9, "u1", queue=queue, kind=kind)
+        assert later.pointer == address and set(later.tobytes()) == {9}
+        with driver.Current(driver, 0):
+            driver.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        assert set(driver.read(target, size)) == {7}, kind
+        del later
 assert driver.misuses() == 0
 print("fine")
 """
 
 
-def test_later_arrays_get_the_memory_of_others_after_all_work_of_the_device(cuda_driver):
-    environment = {**os.environ, **cuda_driver}
-    done = subprocess.run([sys.executable, "-c", ESCAPES], env=environment, capture_output=True, text=True, timeout=120)
+@pytest.mark.parametrize("source", ["cache", "pool"])
+def test_later_arrays_get_the_memory_of_others_after_all_work_of_the_device(source, cuda_driver):
+    environment = {**os.environ, **cuda_driver, "USM_CUDA_SETTINGS": "devices=1,late,frees-wait"}
+    command = [sys.executable, "-c", ESCAPES, source]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
@@ -279,6 +298,16 @@ except usm.AllocationError as error:
     assert str(free) in str(error), error
 else:
     raise AssertionError("more than there is")
+# A pool of the program's own gets it too, where another library has the rest, so that only the
+# driver knows of the shortage.
+del second
+usm.trim()
+driver.foreign(400 << 20)
+first = usm.empty(300 << 20, "u1", queue=queue, kind="device")
+del first
+with usm.Pool("cuda:gpu:0"):
+    third = usm.empty(500 << 20, "u1", queue=other, kind="device")
+assert third.nbytes == 500 << 20
 print("fine")
 """
 

@@ -28,8 +28,8 @@ const LOADED: [&str; 7] = [
     "usr/lib/chromium/chromium",
 ];
 
-/// Folders of libraries, beside those on the loader's path, that their users name by the place where
-/// the system installs them.
+/// Folders of libraries, beside those on the loader's path, that their users name by the place
+/// where the system installs them.
 const PRIVATE: [&str; 1] = ["pulseaudio"];
 
 /// Whether an earlier set-up unpacked them, and the machine still has the rest.

@@ -6,7 +6,7 @@ mod other {
     pub use usm_kernel::*;
 
     pub mod generated {
-        pub use usm_kernel::generated::{CheckedCode, Place, Sharing, element, store};
+        pub use usm_kernel::generated::{CheckedCode, Place, Sharing, Subject, element, store};
         use usm_kernel::{Group, LocalViews, NdRange, Order, Proof, Signature, Values, Views};
 
         pub trait Written<const D: usize>: Sized {

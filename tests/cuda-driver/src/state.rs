@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) turns: Option<u64>,
     /// `hold`: no work starts.
     pub(crate) hold: bool,
+    /// `frees-wait`: `cuMemFree` waits for all work of the context.
+    pub(crate) frees_wait: bool,
     /// Host and device may access managed memory concurrently.
     pub(crate) concurrent: bool,
     /// Calls require a current context, even if their stream or event determines one.
@@ -66,16 +68,25 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses `late`, `hold`, `exclusive`, `current`, `turns=N`, `memory=BYTES`, `devices=N`. The
-    /// error is the first other word. The number of devices is returned beside the settings.
+    /// Parses `late`, `hold`, `frees-wait`, `exclusive`, `current`, `turns=N`, `memory=BYTES`,
+    /// `devices=N`. The error is the first other word. The number of devices is returned beside the
+    /// settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
-        let mut settings =
-            Self { memory: 1 << 28, late: false, turns: None, hold: false, concurrent: true, current: false };
+        let mut settings = Self {
+            memory: 1 << 28,
+            late: false,
+            turns: None,
+            hold: false,
+            frees_wait: false,
+            concurrent: true,
+            current: false,
+        };
         let mut devices = 1;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 None if part == "late" => settings.late = true,
                 None if part == "hold" => settings.hold = true,
+                None if part == "frees-wait" => settings.frees_wait = true,
                 None if part == "exclusive" => settings.concurrent = false,
                 None if part == "current" => settings.current = true,
                 Some(("turns", count)) => {

@@ -85,7 +85,7 @@ impl<'a, B: Backend> Usage<'a, B> {
     }
 
     #[cfg(feature = "alloc")]
-    pub(crate) fn add_checked_launch(&self, outcome: &alloc::sync::Arc<crate::index_record::Outcome>) {
-        self.uses.add_checked_launch(self.access, outcome);
+    pub(crate) fn add_outcome(&self, outcome: &alloc::sync::Arc<crate::outcome::Outcome>) {
+        self.uses.add_outcome(self.access, outcome);
     }
 }

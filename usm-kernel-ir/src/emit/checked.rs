@@ -26,6 +26,26 @@ use crate::scalar::Scalar;
 /// Number of words that the function may write.
 pub const WORDS: usize = 5;
 
+/// What the words say of an index that was outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// The position in [`places`].
+    pub place: usize,
+    /// The index, in elements.
+    pub index: u64,
+    /// Elements of the array.
+    pub len: u64,
+}
+
+/// Reads [`WORDS`] words; `None` if every index was inside.
+#[must_use]
+pub fn read(words: &[u32]) -> Option<Outside> {
+    let &[number, index_low, index_high, len_low, len_high] = words else { return None };
+    let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    let place = (number as usize).checked_sub(1)?;
+    Some(Outside { place, index: wide(index_low, index_high), len: wide(len_low, len_high) })
+}
+
 /// The record of an item with an index outside.
 pub(super) const ALONE: u8 = 1;
 /// The record of a statement in which all items of the group had an index outside.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-use crate::kernel::{ArrayId, Place};
+use crate::kernel::{ASSERTION, ArrayId, Place};
 
 /// A work-item: its global ids, one for each dimension of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The index of an assertion, which front ends name so.
-            Self::Outside { array, at, .. } if array.starts_with("assert ") => {
+            Self::Outside { array, at, .. } if array.starts_with(ASSERTION) => {
                 write!(f, "{}: `{array}` is false, by work-item {}", at.located, at.item)
             }
             Self::Outside { array, at, index, len, .. } => {

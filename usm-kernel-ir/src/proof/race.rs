@@ -38,7 +38,7 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
     for (one, two) in pairs {
         let (one, two) = (walker.accesses[one].clone(), walker.accesses[two].clone());
         let harmless = one.kind == two.kind && one.kind != Kind::Write;
-        if one.array != two.array || harmless {
+        if one.array != two.array || harmless || walker.kernel.array(one.array).is_log() {
             continue;
         }
         let grouped = matches!(walker.kernel.array(one.array).space, Space::Local(_));

@@ -12,7 +12,7 @@ def described(nodes: _typing.Any, inputs: _typing.Any, graph_outputs: _typing.An
     index = {node: at for at, node in enumerate(nodes)}
 
     def add(size: int, producer: int | None, readers: _typing.Iterable[int], to_end: bool) -> None:
-        tensor = {"id": len(tensors), "size": size, "kind": "activation"}
+        tensor: dict[str, _typing.Any] = {"id": len(tensors), "size": size, "kind": "activation"}
         if producer is not None:
             writes[producer].append(tensor["id"])
         for reader in sorted(set(readers) - {producer}):

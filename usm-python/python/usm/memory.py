@@ -8,6 +8,7 @@ object of SYCL memory is an instance of dpctl's class too, and dpctl takes it as
 from typing import Any as _Any
 
 from . import _usm
+from ._dpctl_memory import _modules
 from ._dpctl_memory import as_dpctls as _as_dpctls
 from ._usm import _Memory
 from .errors import AllocationError as USMAllocationError
@@ -25,24 +26,24 @@ class MemoryUSMHost(_usm.MemoryUSMHost):
     """USM host memory."""
 
     def __new__(cls, other: _Any, *, alignment: int = 0, queue: _Any = None, copy: bool = False) -> "MemoryUSMHost":
-        memory = _usm.MemoryUSMHost.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
-        return _as_dpctls(memory, cls, MemoryUSMHost)
+        memory: _Any = _usm.MemoryUSMHost.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
+        return _as_dpctls(memory, cls, MemoryUSMHost) if "dpctl" in _modules else memory
 
 
 class MemoryUSMDevice(_usm.MemoryUSMDevice):
     """USM device memory."""
 
     def __new__(cls, other: _Any, *, alignment: int = 0, queue: _Any = None, copy: bool = False) -> "MemoryUSMDevice":
-        memory = _usm.MemoryUSMDevice.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
-        return _as_dpctls(memory, cls, MemoryUSMDevice)
+        memory: _Any = _usm.MemoryUSMDevice.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
+        return _as_dpctls(memory, cls, MemoryUSMDevice) if "dpctl" in _modules else memory
 
 
 class MemoryUSMShared(_usm.MemoryUSMShared):
     """USM shared memory."""
 
     def __new__(cls, other: _Any, *, alignment: int = 0, queue: _Any = None, copy: bool = False) -> "MemoryUSMShared":
-        memory = _usm.MemoryUSMShared.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
-        return _as_dpctls(memory, cls, MemoryUSMShared)
+        memory: _Any = _usm.MemoryUSMShared.__new__(cls, other, alignment=alignment, queue=queue, copy=copy)
+        return _as_dpctls(memory, cls, MemoryUSMShared) if "dpctl" in _modules else memory
 
 
 _PUBLIC: dict[type, _Any] = {

@@ -89,7 +89,7 @@ impl Place {
     fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
         self.make_by(py, element, extents, |place, source, size| {
             let make = || Storage::allocate_from(source, &place.stream, place.kind, size, place.alignment);
-            match place.is_quick(source, size) {
+            match source.is_quick(&place.stream, size) {
                 true => Ok(make()?),
                 false => Ok(py.detach(make)?),
             }
@@ -100,15 +100,8 @@ impl Place {
     fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
         self.make_by(py, element, extents, |place, source, size| {
             let make = || Storage::allocate_zeroed(source, &place.stream, place.kind, size, place.alignment);
-            if place.is_quick(source, size) { make() } else { py.detach(make) }
+            if source.is_quick(&place.stream, size) { make() } else { py.detach(make) }
         })
-    }
-
-    /// Whether an allocation takes less than giving up the interpreter: a small block of the
-    /// process, which waits for nothing.
-    fn is_quick(&self, source: &Source, size: usize) -> bool {
-        const SMALL: usize = 4096;
-        size <= SMALL && self.stream.is_host() && !source.is_pool()
     }
 
     /// A new array of one value.

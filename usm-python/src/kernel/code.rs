@@ -44,6 +44,8 @@ pub(crate) struct Code {
     /// One for each parameter of the nodes.
     pub(crate) sources: Vec<Source>,
     pub(crate) tables: Vec<Vec<u8>>,
+    /// The `usm._kernel.printing.Log` of a kernel that prints.
+    pub(crate) log: Option<Py<PyAny>>,
     /// The extents of the nodes: the array of the nodes, then an argument, -1 for an array of the
     /// kernel itself, and its dimension.
     extents: Vec<(u32, i64, usize)>,
@@ -143,9 +145,10 @@ pub(crate) const ALL: Open = u64::MAX;
 const SETS: usize = 4;
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
-/// tables, extents and bounds. An array that the kernel writes has dimension 1, other arrays have
-/// 0.
-type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>, Vec<Bounded>);
+/// tables, extents, bounds and the log. An array that the kernel writes has dimension 1, other
+/// arrays have 0.
+type Made =
+    (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>, Vec<Bounded>, Option<Py<PyAny>>);
 
 /// An int argument that the kernel combines with a narrower type: its position, the least and the
 /// greatest value of that type, its name, and the place.
@@ -154,7 +157,7 @@ type Bounded = (usize, i64, i64, String, String);
 impl Code {
     /// `apart` states that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, extents, bounded): Made = made.extract()?;
+        let (nodes, sources, tables, extents, bounded, log): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let refused = |refusal: &Refusal| {
             let mut message = format!("{}: {}", ir.locate(refusal.place), refusal.message);
@@ -193,6 +196,7 @@ impl Code {
             host: Replaced::default(),
             sources,
             tables,
+            log,
             ir,
         })
     }
@@ -214,8 +218,9 @@ impl Code {
         len: u64,
         arguments: &[Argument],
     ) -> PyErr {
-        let (located, name) = (self.ir.locate(place), &self.ir.array(array).name);
-        if name.starts_with("assert ") {
+        let (located, declared) = (self.ir.locate(place), self.ir.array(array));
+        let name = &declared.name;
+        if declared.assertion().is_some() {
             return Class::Kernel.error(format!("{located}: `{name}` is false"));
         }
         let extent = self.extents.iter().find(|(known, ..)| *known == array.0);
@@ -311,11 +316,8 @@ impl Code {
         words: [u32; checked::WORDS],
         arguments: &[Argument],
     ) -> PyResult<()> {
-        let [number, found @ ..] = words;
-        let Some(number) = (number as usize).checked_sub(1) else { return Ok(()) };
-        let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        let (index, len) = (wide(found[0], found[1]), wide(found[2], found[3]));
-        Err(match checked::places(&self.claims_of(open)).get(number) {
+        let Some(checked::Outside { place, index, len }) = checked::read(&words) else { return Ok(()) };
+        Err(match checked::places(&self.claims_of(open)).get(place) {
             Some(at) => self.index_error(*at, index, len, arguments),
             None => self.error("an index outside of its array"),
         })

@@ -357,7 +357,19 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         let checked = ir::check_while(&kernel, &prepared.global, local, &arguments, STEPS, &mut go_on);
         signal.map(|()| checked)
     });
-    checked?.map_err(|error| check_error(error, prepared))
+    checked?.map_err(|error| check_error(error, prepared))?;
+    if code.log.is_none() {
+        return Ok(());
+    }
+    // The lines of items in their order.
+    let input = ir::Input::new(&kernel, &prepared.global, local, &arguments);
+    let input = input.map_err(|error| code.error(&error.to_string()))?;
+    let interpreter = ir::Interpreter::new(&kernel, input, ir::Order::Forwards, STEPS).unwatched();
+    let contents = py.detach(|| interpreter.run()).map_err(|fault| code.error(&fault.to_string()))?;
+    let is_log = |source: Source| matches!(source, Source::Array(place) if place >= prepared.given);
+    let logs = arrays(prepared).zip(contents).filter(|((source, _), _)| is_log(*source));
+    let logs: Vec<Vec<u8>> = logs.map(|(_, bytes)| bytes).collect();
+    super::print::show_contents(py, code, &logs)
 }
 
 /// The kernel with private arrays that an item sets to zero first, as `usm.private.array` states;

@@ -14,7 +14,7 @@ use super::argument::{Argument, Memory, check_unmoved, move_to_device};
 use super::code::{Code, Open, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
-use super::{device, host};
+use super::{device, host, print};
 use crate::device::queue::{After, PyEvent};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
@@ -41,7 +41,10 @@ pub(crate) struct PyLaunch {
 /// The arguments, the code and the queue of a launch.
 pub(crate) struct Prepared {
     pub(crate) code: Arc<Code>,
+    /// The caller's, then those of the log.
     pub(crate) arguments: Vec<Argument>,
+    /// The number of the caller's.
+    pub(crate) given: usize,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
     /// `None` if the kernel needs no groups and none were requested.
@@ -135,7 +138,8 @@ impl PyLaunch {
         let code = function.code_of(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
             let Source::Array(argument) = source else { continue };
-            if code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
+            let is_given = *argument < arguments.len();
+            if is_given && code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
                 let message = format!("{} is read-only, and the kernel writes it", name(*argument));
                 return Err(Class::Access.error(function.located(&message)));
             }
@@ -157,11 +161,13 @@ impl PyLaunch {
             true => function.code_of(py, &self::key(&self.sizes, &arguments))?,
             false => code,
         };
+        let given = arguments.len();
+        print::add_arrays(py, &code, &stream, &mut arguments)?;
         let local = self.local(&code, &stream)?;
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
         let strict = function.strict;
-        Ok(Prepared { code, arguments, stream, global, local, values, lengths, strict })
+        Ok(Prepared { code, arguments, given, stream, global, local, values, lengths, strict })
     }
 
     fn check_unmoved(&self, given: &Bound<'_, PyTuple>, arguments: &[Argument]) -> PyResult<()> {
@@ -222,17 +228,20 @@ impl PyLaunch {
                 return Err(Class::Kernel.error(answer));
             }
         }
-        let open = prepared.open();
-        let event = if prepared.stream.is_host() {
-            py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
-            host::run(py, &prepared, open)?;
-            None
-        } else if open == 0 {
-            Some(device::run(py, &prepared, None, after)?)
-        } else {
-            device::run_checked(py, &prepared, after)?;
-            None
-        };
+        let event = Self::submit_prepared(py, &prepared, after);
+        if prepared.code.log.is_some() {
+            // A launch that failed midway has printed.
+            let ended = event.and_then(|event| match event {
+                Some(event) => py.detach(|| event.wait()).or_raise(),
+                None => Ok(()),
+            });
+            let shown = print::show(py, &prepared);
+            ended.and(shown)?;
+            self.check_unmoved(given, &prepared.arguments[..prepared.given])?;
+            prepared.copy_back(py)?;
+            return Ok(None);
+        }
+        let event = event?;
         if has_copies(&prepared.arguments) {
             if let Some(event) = event {
                 py.detach(|| event.wait()).or_raise()?;
@@ -242,6 +251,24 @@ impl PyLaunch {
             return Ok(None);
         }
         Ok(event)
+    }
+
+    fn submit_prepared(
+        py: Python<'_>,
+        prepared: &Prepared,
+        after: &[Event<Dyn>],
+    ) -> PyResult<Option<Event<Dyn>>> {
+        let open = prepared.open();
+        if prepared.stream.is_host() {
+            py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
+            host::run(py, prepared, open)?;
+            return Ok(None);
+        }
+        if open == 0 {
+            return device::run(py, prepared, None, after).map(Some);
+        }
+        device::run_checked(py, prepared, after)?;
+        Ok(None)
     }
 }
 

@@ -13,6 +13,7 @@ mod function;
 mod host;
 mod launch;
 mod precompiled;
+mod print;
 mod range;
 
 pub(crate) use disk_cache::keep_code_of_copies;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyTuple};
 use usm_core::{AllocKind, Request};
 use usm_interface::Dtype;
 
@@ -95,12 +95,15 @@ impl Memory {
         let py = other.py();
         // Memory of another object keeps its place, but a wrong argument is not taken in silence.
         Request::new(kind, 1).aligned_to(alignment).layout().or_raise()?;
-        let Some(source) = Self::source(other)? else {
+        // A plain number is no object with memory.
+        let plain = other.is_exact_instance_of::<PyInt>();
+        let Some(source) = (if plain { None } else { Self::source(other)? }) else {
             let nbytes = size(other)?;
             let stream = import::stream(py, queue)?;
             let source = Source::of(py, &stream, kind)?;
             let make = || Storage::allocate_from(&source, &stream, kind, nbytes, alignment);
-            let storage = py.detach(make).or_raise()?;
+            let is_quick = source.is_quick(&stream, nbytes);
+            let storage = if is_quick { make() } else { py.detach(make) }.or_raise()?;
             return Ok(Self { storage, stream, offset: 0, nbytes });
         };
         if copy {
@@ -184,8 +187,12 @@ fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
             name()
         ))
     };
-    let index = value.call_method0(name!(value.py(), "__index__"));
-    let index = index.map_err(|error| argument::conversion_error(value.py(), error, wrong))?;
+    let index = match value.is_exact_instance_of::<PyInt>() {
+        true => value.clone(),
+        false => value
+            .call_method0(name!(value.py(), "__index__"))
+            .map_err(|error| argument::conversion_error(value.py(), error, wrong))?,
+    };
     match index.extract::<i128>() {
         Ok(nbytes) if nbytes > 0 => usize::try_from(nbytes)
             .map_err(|_| Class::Allocation.error(format!("{nbytes} bytes do not fit the address space"))),

@@ -54,8 +54,8 @@ struct Memory {
     turn: TurnLock,
     /// Whether the memory belongs to another library or process.
     foreign: bool,
-    /// Whether the memory is a part of a cache's, which later arrays get.
-    is_cached: bool,
+    /// Whether later arrays get the memory without the driver's free, which waits for the device.
+    skips_free: bool,
     /// Whether others know the address: their work on the device is unknown here.
     has_escaped: AtomicBool,
     /// The object that foreign memory was imported from.
@@ -124,7 +124,7 @@ impl Storage {
         let tracked = Tracked::allocation(allocation.size(), note);
         let mut storage = Self::from_allocation(allocation, false, None, tracked);
         if let Some(memory) = Arc::get_mut(&mut storage.memory) {
-            memory.is_cached = source.is_cache();
+            memory.skips_free = source.is_pool() && pool::is_free_a_wait(stream.context());
         }
         Ok(storage)
     }
@@ -195,7 +195,7 @@ impl Storage {
         let allocation = ManuallyDrop::new(allocation);
         let (turn, has_escaped) = (TurnLock::new(), AtomicBool::new(false));
         let memory =
-            Memory { allocation, turn, foreign, is_cached: false, has_escaped, owner, _tracked: tracked };
+            Memory { allocation, turn, foreign, skips_free: false, has_escaped, owner, _tracked: tracked };
         Self { memory: Arc::new(memory), readonly: false }
     }
 
@@ -647,7 +647,7 @@ impl Drop for Memory {
     /// at once. At the end of the process, where there is no interpreter, the block is freed too.
     fn drop(&mut self) {
         let Self { allocation, foreign, owner, .. } = self;
-        let must_wait = self.is_cached && *self.has_escaped.get_mut();
+        let must_wait = self.skips_free && *self.has_escaped.get_mut();
         let free = |allocation: &mut ManuallyDrop<Allocation<Dyn>>| {
             // Without the wait the memory is lost, because others may still use it.
             if must_wait && !pool::wait_for_the_device(allocation.context()) {

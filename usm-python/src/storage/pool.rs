@@ -89,8 +89,11 @@ impl Source {
         stream.cache(kind).map_or(Self::Context, Self::Cache)
     }
 
-    pub(crate) fn is_cache(&self) -> bool {
-        matches!(self, Self::Cache(_))
+    /// Whether an allocation takes less than giving up the interpreter: a small block of the
+    /// process, which waits for nothing.
+    pub(crate) fn is_quick(&self, stream: &Stream, size: usize) -> bool {
+        const SMALL: usize = 4096;
+        size <= SMALL && stream.is_host() && !self.is_pool()
     }
 
     pub(crate) fn is_pool(&self) -> bool {
@@ -171,8 +174,14 @@ impl Cache {
     }
 }
 
-/// Waits until the device has done all work, also that of other libraries: CUDA's free of ordinary
-/// memory does. Returns whether it could.
+/// Whether the runtime's free waits until the device has done all work, which programs rely on:
+/// CUDA's and HIP's do.
+pub(crate) fn is_free_a_wait(context: &Context<Dyn>) -> bool {
+    matches!(context.info().backend, BackendKind::Cuda | BackendKind::Hip)
+}
+
+/// Waits until the device has done all work, also that of other libraries, by a free of memory that
+/// is no pool's. Returns whether it could.
 pub(crate) fn wait_for_the_device(context: &Context<Dyn>) -> bool {
     Segment::allocate(context, AllocKind::Device, Layout::new::<u8>()).is_ok()
 }

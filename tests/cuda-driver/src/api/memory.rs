@@ -3,12 +3,23 @@
 use core::ffi::c_void;
 
 use crate::code::{Answer, INVALID_VALUE};
-use crate::export::{functions, put};
+use crate::export::{NO_WAIT, functions, put, waiting};
 use crate::memory::{Allocation, Kind, Origin};
 use crate::state::State;
 
 /// `CU_MEMHOSTALLOC_PORTABLE`, `_DEVICEMAP` and `_WRITECOMBINED`.
 const HOST_FLAGS: u32 = 7;
+
+waiting! {
+    cuMemFree_v2(address: usize) |state| {
+        let current = state.current()?;
+        state.free(address, false)?;
+        match state.settings.frees_wait {
+            true => (current, state.last_of_all(current)),
+            false => NO_WAIT,
+        }
+    }
+}
 
 functions! {
     cuMemAlloc_v2(address: *mut usize, bytes: usize) |state| {
@@ -29,10 +40,6 @@ functions! {
             return Err(INVALID_VALUE);
         }
         put(address, state.allocate(context, Kind::Managed, bytes, Origin::Plain)?)?;
-    }
-    cuMemFree_v2(address: usize) |state| {
-        state.current()?;
-        state.free(address, false)?;
     }
     cuMemFreeHost(address: usize) |state| {
         state.current()?;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use usm_core::{Device, ErrorKind, QueueOrder, UsmVec};
+use usm_core::{Device, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
 use usm_kernel::{
-    Bounds, CheckedCode, DeviceCode, Group, Kernel, LaunchError, NdRange, Order, Programmable, Proof, Values,
-    Write,
+    Bounds, CheckedCode, DeviceCode, Group, IndexOutside, Kernel, LaunchError, NdRange, Order, Programmable,
+    Proof, Subject, Values, Write,
 };
 
 use super::{queue, range, ready_in_every_format, refused, shared};
@@ -254,7 +254,8 @@ pub fn one_source_keeps_an_index_outside_after_its_event_is_dropped<B: Programma
     let context = fixture.context;
     let outside = |what: usm_core::Result<()>, by: &str| {
         let error = what.expect_err(by);
-        assert!(matches!(error.kind, ErrorKind::IndexOutside { index: 9, len: 4, .. }), "{by}: {error}");
+        let numbers = IndexOutside::of(&error).map(|outside| (outside.index, outside.len));
+        assert_eq!(numbers, Some((9, 4)), "{by}: {error}");
     };
     for ready in ready_in_every_format::<follow, B, 1>(context) {
         if ready.function().is_none() {
@@ -323,12 +324,15 @@ pub fn one_source_names_an_index_outside<B: Programmable>(fixture: &Fixture<'_, 
             let event = launch.run_on(&ready, gather, arguments).expect("a launch");
             for _ in 0..2 {
                 let error = event.wait().expect_err("an index is outside");
-                let ErrorKind::IndexOutside { at, index, len: found } = error.kind else { panic!("{error}") };
+                let Some(IndexOutside { at, index, len: found }) = IndexOutside::of(&error) else {
+                    panic!("{error}")
+                };
+                let Subject::Array(name) = at.subject else { panic!("{error}") };
                 // The device decides which item comes first, and so which array is reported.
                 assert!(at.place.contains("checked.rs:"), "{error}");
                 assert_eq!((at.kernel, index, found), ("gather", number, len), "{error}");
-                assert!(at.array == array || at.array == "sums", "{error}");
-                assert!(error.to_string().contains(&format!("index {number} of `{}`", at.array)), "{error}");
+                assert!(name == array || name == "sums", "{error}");
+                assert!(error.to_string().contains(&format!("index {number} of `{name}`")), "{error}");
             }
             assert!(event.status().is_err());
             let outside = usize::from(wrong > 3);

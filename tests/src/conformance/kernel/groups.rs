@@ -4,9 +4,9 @@
 
 #![allow(clippy::modulo_one, reason = "the code of sub-groups of one item")]
 
-use usm_core::{ErrorKind, QueueOrder, Shared, UsmVec};
+use usm_core::{QueueOrder, Shared, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{DeviceCode, Launch, LaunchError, Programmable};
+use usm_kernel::{DeviceCode, IndexOutside, Launch, LaunchError, Programmable};
 
 use super::{queue, range, ready_in_every_format, shared};
 use crate::Fixture;
@@ -73,7 +73,8 @@ macro_rules! launches {
                         (indices[item as usize], read[item as usize]) = (len as u32, 0);
                     }
                     let (index, from) = (shared(&queue, &indices), shared(&queue, &values));
-                    let mut results: [UsmVec<i32, Shared, B>; 3] = [(); 3].map(|()| shared(&queue, &vec![9; len]));
+                    let mut results: [UsmVec<i32, Shared, B>; 3] =
+                        [(); 3].map(|()| shared(&queue, &vec![9; len]));
                     let [sums, before, most] = &mut results;
                     let launch = Launch::new(&queue, range([global], [local]));
                     let event = match launch.run_on(&ready, $kernel, (&index, &from, sums, before, most)) {
@@ -90,14 +91,18 @@ macro_rules! launches {
                     match event.wait() {
                         Ok(()) => assert_eq!(wrong, None),
                         Err(error) => {
-                            let said = matches!(error.kind, ErrorKind::IndexOutside { index, len: found, .. }
-                                if index == found && found == global);
+                            let said = IndexOutside::of(&error)
+                                .is_some_and(|outside| outside.index == outside.len && outside.len == global);
                             assert!(wrong.is_some() && said, "{error}");
                         }
                     }
                     let expected = plain(&read, $width(local as usize));
                     for (result, expected) in results.iter().zip(expected) {
-                        assert_eq!(result.read().expect("told")[..], expected, "{global} by {local}, {wrong:?}");
+                        assert_eq!(
+                            result.read().expect("told")[..],
+                            expected,
+                            "{global} by {local}, {wrong:?}"
+                        );
                     }
                 }
             }

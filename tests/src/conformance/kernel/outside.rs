@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use usm_core::history::{Operation, Record};
-use usm_core::{Access, Backend, ErrorKind, Event, Queue, QueueOrder, Shared, Strided, UsmVec};
+use usm_core::{Access, Backend, Event, Queue, QueueOrder, Shared, Strided, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{Executable, Launch, Programmable};
+use usm_kernel::{Executable, IndexOutside, Launch, Programmable};
 
 use super::{ready_in_every_format, shared};
 use crate::Fixture;
@@ -63,7 +63,7 @@ fn is_outside<T>(result: &usm_core::Result<T>) -> bool {
     match result {
         Ok(_) => false,
         Err(error) => {
-            assert!(matches!(error.kind, ErrorKind::IndexOutside { len: 4, .. }), "{error}");
+            assert_eq!(IndexOutside::of(error).map(|outside| outside.len), Some(4), "{error}");
             true
         }
     }

@@ -55,10 +55,12 @@ impl Imported {
     /// Reads and checks the column. Missing entries are counted if that is needed, on the host.
     ///
     /// # Errors
-    /// A refusal that names the field; see [`validate`].
+    /// A refusal that names the field; see [`validate`]. [`LimitError::TooManyDims`] for more
+    /// structures than `N`, whatever the further ones are.
     pub fn column<const N: usize>(&self) -> Result<Column<N>> {
         let device = self.device()?;
-        let mut levels = [RawLevel::new(""); MAX_LEVELS];
+        // Each structure has a dimension of the column.
+        let mut levels = [RawLevel::new(""); N];
         let count = self.read(device, &mut levels)?;
         validate(levels.get(..count).unwrap_or_default(), device)
     }
@@ -69,7 +71,8 @@ impl Imported {
         let (mut schema, mut array) = (self.schema.get(), &self.array.get().array);
         let mut used = None;
         let mut width = 0;
-        for (at, level) in levels.iter_mut().enumerate() {
+        let limit = levels.len().min(MAX_LEVELS);
+        for (at, level) in levels.iter_mut().take(limit).enumerate() {
             // SAFETY: both are owned and not released, or children of such.
             *level = unsafe { read_level(schema, array) }?;
             used = match (at, used) {
@@ -95,7 +98,7 @@ impl Imported {
             // SAFETY: so has the array.
             array = unsafe { child(array.children) }.ok_or_else(missing)?;
         }
-        Err(Key::Ndim.error(LimitError::TooManyDims { limit: MAX_LEVELS }))
+        Err(Key::Ndim.error(LimitError::TooManyDims { limit }))
     }
 }
 

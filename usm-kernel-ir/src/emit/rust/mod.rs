@@ -427,13 +427,7 @@ impl Writer<'_> {
             let lengths = checked::lengths(kernel, claims);
             let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
             let places = checked::places(claims);
-            let places = places.iter().map(|(array, place)| {
-                let (array, place) = (&kernel.array(*array).name, kernel.locate(*place));
-                format!(
-                    "{path}::generated::Place {{ kernel: {:?}, place: {place:?}, array: {array:?} }}",
-                    kernel.name
-                )
-            });
+            let places = places.iter().map(|(array, place)| self.checked_place(*array, *place));
             let places = places.collect::<Vec<_>>().join(", ");
             let module = spir_v.map_or(none.to_string(), |modules| bytes(&modules.checked));
             let code = format!(

@@ -96,15 +96,22 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn at(&self, array: ArrayId, place: Place) -> String {
-        let kernel = self.kernel;
+    /// The value that names a checked index.
+    pub(super) fn checked_place(&self, array: ArrayId, place: Place) -> String {
+        let (kernel, path, array) = (self.kernel, &self.path, self.kernel.array(array));
+        let subject = match array.assertion() {
+            Some(text) => format!("Assertion({text:?})"),
+            None => format!("Array({:?})", array.name),
+        };
         format!(
-            "&{}::generated::Place {{ kernel: {:?}, place: {:?}, array: {:?} }}",
-            self.path,
+            "{path}::generated::Place {{ kernel: {:?}, place: {:?}, subject: {path}::generated::Subject::{subject} }}",
             kernel.name,
-            kernel.locate(place),
-            kernel.array(array).name
+            kernel.locate(place)
         )
+    }
+
+    pub(super) fn at(&self, array: ArrayId, place: Place) -> String {
+        format!("&{}", self.checked_place(array, place))
     }
 
     pub(super) fn store(&self, array: ArrayId, index: &str, value: &str, place: Place) -> String {

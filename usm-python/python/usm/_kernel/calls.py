@@ -14,7 +14,6 @@ from .work_items import QUERIES
 
 # Functions of other packages by their names, and what a kernel has instead.
 REMEDIES = {
-    "print": "write the value to an array, and print that after the launch; `k.check[..](..)` finds faults without it",
     "sum": "add in a loop over `range(..)`; over the items of a group, `usm.group.reduce_add(value)`",
     "prod": "multiply in a loop over `range(..)`",
     "mean": "add in a loop over `range(..)`, and divide",
@@ -61,6 +60,8 @@ class Calls:
             return self.inline_call(function, node)
         if kind is Method:
             return self.atomic_ref_method(function, node, alone)
+        if function is builtins.print:
+            return self.print_line(node)
         for keyword in node.keywords:
             raise self.error(keyword.value, "keywords are not for calls in kernels: write the values in order")
         try:

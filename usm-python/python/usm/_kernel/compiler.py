@@ -15,6 +15,7 @@ from .mathematics import Mathematics
 from .memory import Memory
 from .operators import Operators
 from .order import Order
+from .printing import Printing
 from .source import Source
 from .statements import Statements
 from .types import COMPUTED, NAMES, SCALARS, STORED, promote
@@ -40,6 +41,7 @@ class Compiler(
     Atomics,
     Dpex,
     Inline,
+    Printing,
 ):
     """Makes the nodes of one kernel for one key.
 
@@ -60,17 +62,18 @@ class Compiler(
         self.packs = {}
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, extents, and bounds.
+        """The text of the nodes, the sources of their parameters, tables, extents, bounds, and the log.
 
         An extent is the number of its array in the nodes, and an argument and its dimension. A
         bound is an argument, the limits of its values, and the type and the place that need them.
+        Arguments of a log follow those of the kernel.
         """
         for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
                 extents = [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
-                return text, self.sources, self.tables, extents, list(self.bounded.values())
+                return text, self.sources, self.tables, extents, list(self.bounded.values()), self.log()
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
@@ -85,6 +88,8 @@ class Compiler(
         self.parameters = []
         self.sources = []
         self.tables = []
+        self.logs = {}
+        self.prints = []
         self.stored = set()
         self.extents = {}
         self.slices = {}

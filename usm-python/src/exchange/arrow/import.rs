@@ -7,14 +7,14 @@ use usm_interface::arrow::Column;
 use usm_interface::arrow::abi::{
     ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, Held, Imported,
 };
-use usm_interface::dlpack::DeviceType;
+use usm_interface::dlpack::{Device, DeviceType};
 use usm_interface::{Key, ProtocolError};
 
 use super::capsule;
 use crate::array::Array;
 use crate::array::axes::Axes;
 use crate::array::content::{Keeper, Owner};
-use crate::array::view::{MAX_DIMS, View};
+use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::{cuda, dlpack, import};
 use crate::process::attribute;
 use crate::process::once::name;
@@ -41,7 +41,10 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 /// The structures that the object hands over, by the first method that it has.
 fn column_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
     let py = object.py();
-    if let Some(pair) = attribute::call(object, name!(py, "__arrow_c_device_array__"), None)? {
+    // The attribute is read first, because the call of a missing method costs an exception.
+    if attribute::get(object, name!(py, "__arrow_c_device_array__"))?.is_some()
+        && let Some(pair) = attribute::call(object, name!(py, "__arrow_c_device_array__"), None)?
+    {
         let method = "__arrow_c_device_array__";
         let (schema, array) = pair_of(&pair, method)?;
         let schema = capsule::take::<ArrowSchema>(&schema, method)?;
@@ -97,9 +100,11 @@ fn of_stream(py: Python<'_>, mut stream: Held<ArrowArrayStream>) -> PyResult<Imp
 /// The array over a column's memory.
 fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> PyResult<Bound<'py, Array>> {
     let py = object.py();
-    let column = imported.column::<MAX_DIMS>().or_raise()?;
-    let extent = Extent { low: 0, high: column.nbytes() as i64 };
-    let (address, device, view) = (column.address(), column.device(), view(&column));
+    let few = imported.column::<FEW_DIMS>().map(|column| parts(&column));
+    let (address, device, extent, view) = match few {
+        Ok(parts) => parts,
+        Err(_) => parts(&imported.column::<MAX_DIMS>().or_raise()?),
+    };
     let event = imported.sync_event();
     let keeper = Keeper::Column(Box::new(imported));
     let owner = Owner { object: Some(object.clone().unbind()), keeper };
@@ -124,13 +129,15 @@ fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> PyResult<Bound<
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), true) }
 }
 
-fn view(column: &Column<MAX_DIMS>) -> View {
+/// Address, device, size and layout.
+fn parts<const N: usize>(column: &Column<N>) -> (u64, Device, Extent, View) {
     let shape: Axes = column.shape().iter().map(|extent| *extent as isize).collect();
     let mut step = column.dtype().itemsize() as isize;
-    let mut strides: Vec<isize> = Vec::with_capacity(shape.len());
-    for extent in shape.iter().rev() {
-        strides.push(step);
+    let mut strides = shape.clone();
+    for (stride, extent) in strides.iter_mut().zip(&shape).rev() {
+        *stride = step;
         step *= (*extent).max(1);
     }
-    View::imported(column.dtype(), shape, strides.into_iter().rev().collect(), 0)
+    let extent = Extent { low: 0, high: column.nbytes() as i64 };
+    (column.address(), column.device(), extent, View::imported(column.dtype(), shape, strides, 0))
 }

@@ -1,0 +1,108 @@
+//! The outcomes of operations whose code reports its own failures.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+/// Judges the words that the code of an operation wrote.
+pub(crate) type Judge = Box<dyn Fn(&[u32]) -> Result<()> + Send + Sync>;
+
+/// The outcome of an operation, for all waits for it. Its record is read once, when the operation
+/// is known to be complete and before the record's memory is freed.
+pub(crate) struct Outcome {
+    /// Words of the record.
+    pub(crate) len: usize,
+    pub(crate) judge: Judge,
+    /// Id of the in-order queue that ran it, 0 for an out-of-order queue.
+    queue: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    result: Option<Result<()>>,
+    /// A wait or an event has reported it.
+    reported: bool,
+}
+
+impl Outcome {
+    pub(crate) fn new(len: usize, judge: Judge, queue: u64) -> Self {
+        Self { len, judge, queue, state: Mutex::new(State { result: None, reported: false }) }
+    }
+
+    /// Whether it is not known yet, or a failure that was not reported.
+    pub(crate) fn is_unreported(&self) -> bool {
+        let state = *self.state.lock();
+        !state.reported && state.result != Some(Ok(()))
+    }
+
+    /// The known outcome, which then counts as reported.
+    pub(crate) fn take_report(&self) -> Option<Result<()>> {
+        let mut state = self.state.lock();
+        // A host view keeps copies away for a time only.
+        let is_final = !matches!(state.result, Some(Err(error)) if is_temporary(&error));
+        state.reported |= state.result.is_some() && is_final;
+        state.result
+    }
+
+    /// States what reading the record gave. Whether that is final.
+    pub(crate) fn conclude(&self, result: Result<()>) -> bool {
+        self.state.lock().result = Some(result);
+        !matches!(result, Err(error) if is_temporary(&error))
+    }
+}
+
+fn is_temporary(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::HostViewLive { .. })
+}
+
+/// The outcomes of a context that were not reported.
+pub(crate) struct Outcomes {
+    list: Mutex<Vec<Arc<Outcome>>>,
+    /// Length of the list. The usual question, whether there is any, then costs one load.
+    len: AtomicUsize,
+}
+
+impl fmt::Debug for Outcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcomes").field("unreported", &self.len.load(Ordering::Relaxed)).finish()
+    }
+}
+
+impl Outcomes {
+    pub(crate) const fn new() -> Self {
+        Self { list: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Acquire) == 0
+    }
+
+    pub(crate) fn push(&self, outcome: &Arc<Outcome>) {
+        self.update(|list| list.push(Arc::clone(outcome)));
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Vec<Arc<Outcome>>)) {
+        let mut list = self.list.lock();
+        list.retain(|outcome| outcome.is_unreported());
+        change(&mut list);
+        self.len.store(list.len(), Ordering::Release);
+    }
+
+    /// The first failure that is known of such queues; all of them count as reported.
+    pub(crate) fn report(&self, of: impl Fn(u64) -> bool) -> Result<()> {
+        let mut first = Ok(());
+        if !self.is_empty() {
+            self.update(|list| {
+                for outcome in list.iter().filter(|outcome| of(outcome.queue)) {
+                    first = first.and(outcome.take_report().unwrap_or(Ok(())));
+                }
+            });
+        }
+        first
+    }
+}

@@ -1,0 +1,187 @@
+//! Records in which the code of an operation reports a failure of its own.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use core::fmt;
+use core::time::Duration;
+
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block, ContextOps, QueueOrder};
+use crate::context::Context;
+use crate::deadline::Deadline;
+use crate::deferred::Release;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::kind::Device;
+use crate::outcome::{Judge, Outcome};
+use crate::pending::Pending;
+use crate::queue::{Queue, Usage};
+use crate::typed::UsmVec;
+
+/// Words of device memory, zero at first, in which the code of an operation tells how it went. Who
+/// wrote the code judges them, once, after the operation and before their memory is freed.
+pub struct RunRecord<B: Backend> {
+    words: UsmVec<u32, Device, B>,
+    judge: Judge,
+}
+
+impl<B: Backend> fmt::Debug for RunRecord<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunRecord").field("words", &self.words).finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> RunRecord<B> {
+    /// A record of `len` words. `judge` gets what the code wrote, and returns
+    /// [`ErrorKind::Reported`](crate::ErrorKind::Reported) for a failure.
+    ///
+    /// # Errors
+    /// Those of an allocation.
+    pub fn new(
+        queue: &Queue<B>,
+        len: usize,
+        judge: impl Fn(&[u32]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Ok(Self { words: UsmVec::zeroed(queue, len)?, judge: Box::new(judge) })
+    }
+
+    /// Its address, for the code.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.words.as_ptr() as usize
+    }
+
+    /// The use that the code makes of it.
+    #[must_use]
+    pub fn usage(&self) -> Usage<'_, B> {
+        Usage::write(self.words.allocation())
+    }
+
+    /// Makes a failure that the judge finds the failure of `event`, whose code wrote the record.
+    /// The event reports it every time. It is also reported once, by whichever comes first: the
+    /// next wait for an object of these usages, [`synchronize`](Context::synchronize), or the wait
+    /// for an in-order queue. Work that is ordered after the event sees only the operation's end.
+    pub fn watch(mut self, queue: &Queue<B>, usages: &[Usage<'_, B>], event: Event<B>) -> Event<B> {
+        let context = queue.context();
+        let outcome = Arc::new(Outcome::new(self.words.len(), self.judge, queue.id()));
+        context.shared().outcomes().push(&outcome);
+        for usage in usages {
+            usage.add_outcome(&outcome);
+        }
+        // SAFETY: the allocation stays the array's own, and is dropped with it below.
+        unsafe { self.words.allocation_mut() }.read_outcome_on_drop(Arc::clone(&outcome));
+        event.with_watched(Watched { context: context.clone(), outcome })
+    }
+}
+
+/// Reads a record and frees its memory; keeps it while a host view forbids copies.
+///
+/// # Safety
+/// `block` is a block of `context` with this serial number, which nothing uses.
+pub(crate) unsafe fn read<B: Backend>(
+    outcome: &Arc<Outcome>,
+    context: &B::Context,
+    block: Block,
+    serial: u64,
+) {
+    let context = Context::<B>::from_raw(context.clone());
+    let words = Allocation::owned(context.clone(), block, serial);
+    // SAFETY: the code wrote whole words into memory that began as zeros.
+    let words = match unsafe { UsmVec::<u32, Device, B>::from_allocation(words, outcome.len) } {
+        Ok(words) => words,
+        Err((_, error)) => {
+            outcome.conclude(Err(error));
+            return;
+        }
+    };
+    let mut again = Again { context: &context, block, serial, outcome, words: Some(words) };
+    let Some(words) = &again.words else { return };
+    let result = copy_and_judge(outcome, &context, words);
+    if outcome.conclude(result) {
+        drop(again.words.take());
+    }
+}
+
+fn copy_and_judge<B: Backend>(
+    outcome: &Outcome,
+    context: &Context<B>,
+    words: &UsmVec<u32, Device, B>,
+) -> Result<()> {
+    // A separate queue: in the queue of the operation the copy would wait for later work.
+    let queue = context.queue(QueueOrder::OutOfOrder)?;
+    let mut copied = vec![0; outcome.len];
+    queue.read_to_slice(&mut copied, words)?;
+    (outcome.judge)(&copied)
+}
+
+/// If it is dropped with its words, the record is read again later: a host view forbade the copy,
+/// or an observer panicked during the read.
+struct Again<'r, B: Backend> {
+    context: &'r Context<B>,
+    block: Block,
+    serial: u64,
+    outcome: &'r Arc<Outcome>,
+    words: Option<UsmVec<u32, Device, B>>,
+}
+
+impl<B: Backend> Drop for Again<'_, B> {
+    fn drop(&mut self) {
+        let Some(words) = self.words.take() else { return };
+        if let Some(deferred) = self.context.raw().deferred() {
+            words.into_allocation().release_ownership();
+            let release = Release::Record(self.block, self.serial, Arc::clone(self.outcome));
+            deferred.push(Pending::none(), release);
+        }
+    }
+}
+
+/// An event's part of an operation with a record.
+pub(crate) struct Watched<B: Backend> {
+    context: Context<B>,
+    outcome: Arc<Outcome>,
+}
+
+impl<B: Backend> Clone for Watched<B> {
+    fn clone(&self) -> Self {
+        Self { context: self.context.clone(), outcome: Arc::clone(&self.outcome) }
+    }
+}
+
+impl<B: Backend> Watched<B> {
+    /// Call once the operation is complete.
+    pub(crate) fn check(&self, limit: Duration) -> Result<()> {
+        wait_for_report(&self.context, &self.outcome, &Deadline::after(limit))
+    }
+}
+
+/// The outcome; waits for a thread that is reading the record.
+fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
+    loop {
+        if let Some(result) = outcome.take_report() {
+            return result;
+        }
+        context.collect();
+        if let Some(result) = outcome.take_report() {
+            return result;
+        }
+        if deadline.remaining().is_zero() {
+            return Err(Error::timeout(deadline.limit()));
+        }
+        crate::sync::spin();
+    }
+}
+
+/// The first failure of operations that a wait found complete; all of them count as reported.
+pub(crate) fn report<B: Backend>(
+    context: &Context<B>,
+    unreported: &[Arc<Outcome>],
+    limit: Duration,
+) -> Result<()> {
+    let deadline = Deadline::after(limit);
+    let mut first = Ok(());
+    for outcome in unreported.iter().filter(|outcome| outcome.is_unreported()) {
+        first = first.and(wait_for_report(context, outcome, &deadline));
+    }
+    first
+}

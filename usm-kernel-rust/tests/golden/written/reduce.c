@@ -1,0 +1,145 @@
+#include <stdbool.h>
+#include <string.h>
+#include <tgmath.h>
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+#define __global
+#define __local
+#define __constant const
+#define get_global_id(axis) usm_gid_##axis
+#define get_local_id(axis) usm_lid_##axis
+#define get_group_id(axis) usm_group_##axis
+#define get_global_size(axis) usm_global_##axis
+#define get_local_size(axis) usm_local_##axis
+#define get_num_groups(axis) usm_groups_##axis
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+#define mem_fence(flags) ((void)0)
+#undef fmin
+#undef fmax
+#define min(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
+#define max(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
+/* Of a NaN and a number, the number. */
+#define fmin(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
+#define fmax(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x > usm_y || usm_y != usm_y ? usm_x : usm_y; })
+static inline float as_float(uint bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint as_uint(float x) { uint bits; memcpy(&bits, &x, 4); return bits; }
+static inline double as_double(ulong bits) { double x; memcpy(&x, &bits, 8); return x; }
+static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); return bits; }
+#define USM_ATOMIC(p, v, new) ({ __auto_type usm_p = (p); __auto_type usm_o = *usm_p; __typeof__(usm_o) usm_v = (v); *usm_p = (new); usm_o; })
+#define atomic_add(p, v) USM_ATOMIC(p, v, usm_o + usm_v)
+#define atomic_sub(p, v) USM_ATOMIC(p, v, usm_o - usm_v)
+#define atomic_min(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_o : usm_v)
+#define atomic_max(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_v : usm_o)
+#define atomic_and(p, v) USM_ATOMIC(p, v, usm_o & usm_v)
+#define atomic_or(p, v) USM_ATOMIC(p, v, usm_o | usm_v)
+#define atomic_xor(p, v) USM_ATOMIC(p, v, usm_o ^ usm_v)
+#define atomic_xchg(p, v) USM_ATOMIC(p, v, usm_v)
+#define atomic_cmpxchg(p, e, v) ({ __auto_type usm_e = (e); USM_ATOMIC(p, v, usm_o == usm_e ? usm_v : usm_o); })
+#define atom_add atomic_add
+#define atom_sub atomic_sub
+#define atom_min atomic_min
+#define atom_max atomic_max
+#define atom_and atomic_and
+#define atom_or atomic_or
+#define atom_xor atomic_xor
+#define atom_xchg atomic_xchg
+#define atom_cmpxchg atomic_cmpxchg
+/* The rounds of loops where nobody asks whether the launch may go on. */
+#define USM_ROUNDS 65536ul
+static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
+#define collected_v4 (collected_v4_kept[usm_item])
+ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm_lens, const ulong *usm_sizes, uchar *usm_scratch, void *usm_pause)
+{
+    const ulong usm_global_0 = usm_sizes[0], usm_local_0 = usm_sizes[3 + 0], usm_groups_0 = usm_local_0 ? usm_global_0 / usm_local_0 : 0, usm_first_0 = usm_sizes[6 + 0], usm_last_0 = usm_sizes[9 + 0];
+    const ulong usm_global_1 = usm_sizes[1], usm_local_1 = usm_sizes[3 + 1], usm_groups_1 = usm_local_1 ? usm_global_1 / usm_local_1 : 0, usm_first_1 = usm_sizes[6 + 1], usm_last_1 = usm_sizes[9 + 1];
+    const ulong usm_global_2 = usm_sizes[2], usm_local_2 = usm_sizes[3 + 2], usm_groups_2 = usm_local_2 ? usm_global_2 / usm_local_2 : 0, usm_first_2 = usm_sizes[6 + 2], usm_last_2 = usm_sizes[9 + 2];
+    const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;
+    const float *restrict a_a0 = usm_arrays[0];
+    float *restrict sums_a1 = usm_arrays[1];
+    const ulong len_0 = usm_lens[0];
+    ulong usm_top = 0, usm_left = usm_pause ? ((ulong *)usm_pause)[1] : USM_ROUNDS;
+    float *collected_a2 = (float *)(usm_scratch + usm_top);
+    usm_top += ((ulong)get_local_size(0) * sizeof(float) + 63ul) & ~63ul;
+    float *collected_v4_kept = (float *)(usm_scratch + usm_top);
+    usm_top += (usm_items * sizeof(float) + 63ul) & ~63ul;
+    if (!usm_scratch) return usm_top;
+    for (ulong usm_group_0 = usm_first_0; usm_group_0 < usm_last_0; ++usm_group_0) {
+    const ulong usm_base_0 = usm_group_0 * usm_local_0;
+    const ulong usm_here_0 = usm_local_0;
+    if (usm_here_0 == 0) __builtin_unreachable();
+    const ulong usm_from_0 = 0;
+#pragma GCC ivdep
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+    float sum_v0;
+    ulong i_v1;
+        sum_v0 = (0.0f);
+        {
+            const ulong end_0 = len_0;
+            ulong step_0 = (ulong)((ulong)get_global_size(0));
+            if (step_0 == 0) step_0 = 1;
+            for (i_v1 = (ulong)get_global_id(0); i_v1 < end_0; i_v1 = (ulong)((ulong)end_0 - (ulong)i_v1) > step_0 ? (ulong)((ulong)i_v1 + step_0) : end_0) {
+                if (__builtin_expect(usm_left-- <= 1, 0) && !(usm_left = usm_ask(usm_pause))) return usm_top;
+                sum_v0 = (sum_v0 + a_a0[i_v1]);
+        }
+        }
+        collected_v4 = sum_v0;
+    usm_item_end_0:;
+    }
+    const ulong usm_from_1 = 0;
+#pragma GCC ivdep
+#pragma GCC unroll 4
+    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_a2[(ulong)get_local_id(0)] = collected_v4;
+    usm_item_end_1:;
+    }
+    const ulong usm_from_2 = 0;
+#pragma GCC ivdep
+    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+    float collected_v5;
+    ulong collected_v6;
+        if (((ulong)get_local_id(0) == 0ul)) {
+            collected_v5 = collected_a2[0ul];
+            {
+                const ulong end_1 = (ulong)get_local_size(0);
+                for (collected_v6 = 1ul; collected_v6 < end_1;) {
+                const ulong part_1 = (ulong)((ulong)end_1 - (ulong)collected_v6) <= usm_left ? end_1 : (ulong)((ulong)collected_v6 + (ulong)usm_left);
+                usm_left -= (ulong)((ulong)part_1 - (ulong)collected_v6);
+                for (; collected_v6 < part_1; ++collected_v6) {
+                    collected_v5 = (collected_v5 + collected_a2[collected_v6]);
+                }
+                if (usm_left == 0 && !(usm_left = usm_ask(usm_pause))) return usm_top;
+                }
+                usm_out_1:;
+            }
+            collected_a2[0ul] = collected_v5;
+        }
+    usm_item_end_2:;
+    }
+    const ulong usm_from_3 = 0;
+#pragma GCC ivdep
+#pragma GCC unroll 4
+    for (ulong usm_lid_0 = usm_from_3; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+    float group_reduce_v2;
+    float total_v3;
+        group_reduce_v2 = collected_a2[0ul];
+        total_v3 = group_reduce_v2;
+        if (((ulong)get_local_id(0) == 0ul)) {
+            sums_a1[(ulong)get_group_id(0)] = total_v3;
+        }
+    usm_item_end_3:;
+    }
+    usm_group_end:;
+    }
+    return usm_top;
+}

@@ -1,0 +1,180 @@
+"""`print` in kernels: items store their values in lines of arrays, which the launch reads at its end.
+
+No target has a form of its own for it. An atomic operation gives an item the number of a line, and
+values are stored in columns: integers, and floats of each type that is printed.
+"""
+
+import ast
+import builtins
+import struct
+
+from .keys import FROM_ARRAY
+from .types import STORED, is_float
+from .values import Static, Tup
+
+#: The most lines of a launch that are kept.
+LINES = 1 << 14
+#: The columns of integers that each line has: the number of its `print`, and the item.
+_HEADS = 2
+#: Types of columns: the dtype of an array and its format in `struct`.
+_COLUMNS = {"u32": ("u4", "I"), "i64": ("i8", "q"), "f32": ("f4", "f"), "f64": ("f8", "d")}
+
+
+class Printing:
+    """Methods of the compiler for `print`."""
+
+    def print_line(self, node):
+        """A call of `print`."""
+        words = {"sep": " ", "end": "\n"}
+        for keyword in node.keywords:
+            text = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+            if keyword.arg not in words or not isinstance(text, str):
+                raise self.error(keyword.value, "`print` has literal texts as `sep` and `end` in a kernel, and no other keywords")
+            words[keyword.arg] = text
+        parts, counts = [], {"i64": _HEADS}
+        for place, one in enumerate(node.args):
+            if place:
+                parts.append(words["sep"])
+            self.print_part(one, parts, counts)
+        parts.append(words["end"])
+        self.store_line(len(self.prints), [part for part in parts if not isinstance(part, str)])
+        self.prints.append([part if isinstance(part, str) else part[1:] for part in parts])
+        return Static(None)
+
+    def print_part(self, node, parts, counts):
+        """Adds what one argument prints: texts, and values with their columns."""
+        if isinstance(node, ast.JoinedStr):
+            for one in node.values:
+                if isinstance(one, ast.Constant):
+                    parts.append(one.value)
+                    continue
+                spec = "" if one.format_spec is None else _literal(one.format_spec)
+                if spec is None:
+                    raise self.error(one, "a format in a kernel is a literal text")
+                self.print_value(self.expr(one.value), one, parts, counts, (one.conversion, spec))
+            return
+        if isinstance(node, ast.Starred):
+            raise self.error(node, "`*` is not for kernels: write each value")
+        self.print_value(self.expr(node), node, parts, counts, (-1, ""))
+
+    def print_value(self, found, node, parts, counts, how):
+        if found.__class__ is Static and isinstance(found.value, (str, type(None))):
+            parts.append(_formatted(found.value, how))
+            return
+        if found.__class__ is Tup:
+            for place, item in enumerate(found.items):
+                parts.append("(" if place == 0 else ", ")
+                self.print_value(item, node, parts, counts, how)
+            parts.append("()" if not found.items else ",)" if len(found.items) == 1 else ")")
+            return
+        value = self.as_value(found, node)
+        if value.const is not None:
+            parts.append(_formatted(value.const, how))
+            return
+        ty = STORED[value.ty]
+        column = ("f64" if ty == "f64" else "f32") if is_float(ty) else "i64"
+        place = counts.get(column, 0)
+        counts[column] = place + 1
+        # Later arguments may have effects.
+        parts.append((self.set_temporary(value), ty, column, place, how))
+
+    def store_line(self, number, values):
+        """Stores the number of a `print`, the item, and the values in the next line, if there is one."""
+        at = self.at
+        slot = self.temporary("u32")
+        line = f"(cast u64 (var u32 ${slot} {at}) {at})"
+        item = f"(global-id u64 0 {at})"
+        for dimension in range(1, self.dimensions):
+            item = f"(add u64 (mul u64 {item} (global-size u64 {dimension} {at}) {at}) (global-id u64 {dimension} {at}) {at})"
+        cells = [("i64", 0, f"(lit i64 {number:#x} {at})"), ("i64", 1, f"(cast i64 {item} {at})")]
+        cells += [(column, place, self.to(value, column)) for value, _, column, place, _ in values]
+        counter = self.log_array("u32", 1)
+        self.out.append(f"(atomic add #{counter} (lit u64 0x0 {at}) (lit u32 0x1 {at}) ${slot} {at})")
+        stores = []
+        for column, place, text in cells:
+            array = self.log_array(column, place + 1)
+            stores.append(f"(store #{array} (add u64 (lit u64 {place * LINES:#x} {at}) {line} {at}) {text} {at})")
+        self.out.append(f"(if (lt bool {line} (lit u64 {LINES:#x} {at}) {at}) (do {' '.join(stores)}) (do) {at})")
+
+    def log_array(self, ty, columns):
+        """The number of the array for a type, which has at least so many columns."""
+        known = self.logs.get(ty)
+        if known is None:
+            argument = len(self.sorts) + len(self.logs)
+            # The name says that each line has one writer.
+            array = self.new_array(f"print {ty}", ty, "param", argument)
+            self.parameters.append(f"#{array}")
+            self.sources.append((FROM_ARRAY, argument, 0))
+            self.stored.add(argument)
+            if ty == "u32":
+                self.atomics.add(argument)
+            known = self.logs[ty] = [array, 0]
+        known[1] = max(known[1], columns)
+        return known[0]
+
+    def log(self):
+        """What a launch needs to print, or None."""
+        if not self.logs:
+            return None
+        return Log(self.source.function.__name__, self.prints, {ty: columns for ty, (_, columns) in self.logs.items()})
+
+
+class Log:
+    """The texts of a kernel's prints, and the arrays of a launch in which their values are."""
+
+    def __init__(self, name, prints, columns):
+        self.name = name
+        self.prints = prints
+        self.columns = columns
+
+    def arrays(self, queue):
+        """Arrays for one launch."""
+        from .._usm import zeros
+
+        return [
+            zeros(columns * (1 if ty == "u32" else LINES), _COLUMNS[ty][0], kind="device", queue=queue) for ty, columns in self.columns.items()
+        ]
+
+    def show(self, contents):
+        """Prints the lines, those of an item together and in their order, from the arrays' bytes."""
+        tables = {ty: memoryview(content).cast(_COLUMNS[ty][1]) for ty, content in zip(self.columns, contents)}
+        wanted = tables["u32"][0]
+        lines = sorted(range(min(wanted, LINES)), key=lambda line: tables["i64"][LINES + line])
+        text = [part if isinstance(part, str) else self.value(part, tables, line) for line in lines for part in self.prints[tables["i64"][line]]]
+        if wanted > LINES:
+            text.append(f"kernel {self.name}: {wanted - LINES} more lines are lost: a launch keeps {LINES}\n")
+        builtins.print(*text, sep="", end="")
+
+    @staticmethod
+    def value(part, tables, line):
+        ty, column, place, how = part
+        value = tables[column][place * LINES + line]
+        if ty == "bool":
+            value = bool(value)
+        elif ty == "u64":
+            value &= (1 << 64) - 1
+        elif ty == "f32" and how[1] == "":
+            value = _shortest(value)
+        return _formatted(value, how)
+
+
+def _literal(node):
+    """The text of a format that has no values in it; None for others."""
+    parts = [one.value for one in node.values if isinstance(one, ast.Constant)]
+    return "".join(parts) if len(parts) == len(node.values) else None
+
+
+def _formatted(value, how):
+    conversion, spec = how
+    if conversion != -1:
+        value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
+    return format(value, spec)
+
+
+def _shortest(value):
+    """The number with the fewest digits that float32 rounds to this one."""
+    for digits in range(1, 9):
+        short = float(f"{value:.{digits}g}")
+        if abs(short) <= 3.5e38 and struct.pack("f", short) == struct.pack("f", value):
+            return short
+    return value
