@@ -3,8 +3,8 @@
     USM_COMMAND=usm PYTHONPATH=FOLDER_OF_THE_PACKAGE python3 both_plans.py FOLDER...
 
 Each folder is searched for files `*.onnx`, such as those of the packages in `models.txt`; equal
-files count once. A row has both peaks, and whether peak, lower bound and proof of optimality agree. The status is 1 if
-two plans differ, or only one of the two refuses a model.
+files count once. A row has both peaks, and whether peak, lower bound and proof of optimality
+agree. The status is 1 if two plans differ, or only one of the two refuses a model.
 """
 
 import hashlib

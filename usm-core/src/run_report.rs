@@ -2,9 +2,10 @@
 
 use core::any::Any;
 use core::fmt;
+use core::panic::RefUnwindSafe;
 
 /// What a failure is, with its place. The crate that writes the code knows the words.
-pub trait ReportText: Any + Send + Sync {
+pub trait ReportText: Any + Send + Sync + RefUnwindSafe {
     /// Writes one sentence about these values.
     ///
     /// # Errors

@@ -128,6 +128,49 @@ fn least_peak(graph: &Graph) -> u64 {
     least[(1 << n) - 1]
 }
 
+/// One result that two or three chains read, which an operator joins, in a random order that the
+/// chains allow.
+fn fork(random: &mut Random) -> Graph {
+    let chains: Vec<u64> = (0..2 + random.below(2)).map(|_| 1 + random.below(4)).collect();
+    let mut builder = Graph::builder().default_alignment(1).tensor(Tensor::new(0, 1 + random.below(11)));
+    builder = builder.op(Op::new("").outputs([0]));
+    let (mut next, mut last) = (1, vec![0; chains.len()]);
+    let mut left = chains;
+    while left.iter().any(|&left| left > 0) {
+        let chain = random.below(left.len() as u64) as usize;
+        if left[chain] == 0 {
+            continue;
+        }
+        left[chain] -= 1;
+        builder = builder.tensor(Tensor::new(next, 1 + random.below(12)));
+        if random.below(5) == 0 {
+            builder = builder.output(next);
+        }
+        let workspace = if random.below(3) == 0 { random.below(12) } else { 0 };
+        builder = builder.op(Op::new("").inputs([last[chain]]).outputs([next]).workspace(workspace));
+        last[chain] = next;
+        next += 1;
+    }
+    builder.op(Op::new("").inputs(last)).build().expect("graph")
+}
+
+/// A stop behind the highest peak on the way there may need a higher one on the way on.
+#[test]
+fn chains_that_read_one_result_have_the_least_peak() {
+    let mut random = Random(11);
+    for case in 0..10 * skip::cases("USM_CASES", 200) {
+        let graph = fork(&mut random);
+        let least = least_peak(&graph);
+        let found = reorder_within(&graph, InPlace::Never, &without_search()).expect("order");
+        let bound = found.every_order.expect("no loops");
+        assert_eq!((found.bound, bound.bytes), (least, least), "{case}: {bound:?} {graph:?}");
+        let ordered = graph.reordered(&found.order).expect("an order");
+        verify::order_bound(&ordered, &bound).expect("a proof");
+        let above = OrderBound::new(least + 1, OrderCertificate::SeriesParallel);
+        assert!(verify::order_bound(&ordered, &above).is_err(), "{case}");
+    }
+}
+
 /// Without a search: only the simple orders and the one for series-parallel graphs.
 fn without_search<'a>() -> Effort<'a> {
     Effort::new(0, &|| false)

@@ -1,4 +1,4 @@
-"""``usm.adapt.inductor``: our order in PyTorch's scheduler, with the package and with a substitute for it."""
+"""``usm.adapt.inductor``: our order in PyTorch's scheduler, with the package and a substitute."""
 
 import itertools
 import random
@@ -43,7 +43,7 @@ def read(node, buffer, producer):
 
 
 def schedule(seed):
-    """Random nodes, inputs that end, names of outputs. Some nodes have several results, as ``MultiOutput`` has."""
+    """Random nodes, inputs that end, and names of outputs; some nodes have several results."""
     source = random.Random(seed)
     nodes, made = [], []
     inputs = {f"arg{at}": Buffer(f"arg{at}", 0, source.randrange(1, 60)) for at in range(source.randrange(3))}
@@ -70,7 +70,7 @@ def schedule(seed):
 
 
 def estimate(order, inputs, outputs):
-    """Bytes at each node of an order, the most: what began and was not freed. As Inductor's, an output ends before all."""
+    """The most bytes at a node of an order. As in Inductor's estimate, an output ends before all."""
     step = {node: at for at, node in enumerate(order)}
     change = [0] * (len(order) + 1)
     for name, buffer in inputs.items():

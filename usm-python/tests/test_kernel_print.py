@@ -31,7 +31,7 @@ def half(x):
 @usm.kernel
 def everything(a, b, c, factor):
     i = usm.get_global_id(0)
-    print(LABEL, i, a[i], a[i] > 1, b[i], factor, 7, None, (i, c[i]))
+    print(LABEL, i, a[i], a[i] > 1, b[i], factor, 7, np.float32(0.1), None, (i, "x", None, c[i]), (i,))
     for k in range(i):
         print(f"{k} {c[i]:>8.3f} {i!r:>3}", end=";\n")
     c[i] = half(c[i])
@@ -40,7 +40,7 @@ def everything(a, b, c, factor):
 def model(a, b, c, factor):
     lines = []
     for i in range(len(a)):
-        lines.append(f"item {i} {a[i]} {a[i] > 1} {b[i]} {factor} 7 None ({i}, {c[i]})\n")
+        lines.append(f"item {i} {a[i]} {a[i] > 1} {b[i]} {factor} 7 0.1 None ({i}, 'x', None, {c[i]}) ({i},)\n")
         lines += [f"{k} {c[i]:>8.3f} {i!r:>3};\n" for k in range(i)]
         lines.append(f"half of: {c[i]}\n")
     return "".join(lines)
@@ -132,12 +132,22 @@ def refusals():
     def a_star(a, x):
         print(*a)
 
+    @usm.kernel
+    def a_wrong_format(a, x):
+        print(f"{a[0]:x}")
+
+    @usm.kernel
+    def a_tuple(a, x):
+        print(f"{(a[0], x):>10}")
+
     return {
         an_end: "`print` has literal texts as `sep` and `end`",
         a_file: "`print` has literal texts as `sep` and `end`",
         an_array: "the array `a` is no number",
         a_format: "a format in a kernel is a literal text",
         a_star: "`*` is not for kernels",
+        a_wrong_format: "this format is not for the value",
+        a_tuple: "a tuple has no format",
     }
 
 
@@ -145,3 +155,20 @@ def test_refusals_name_what_is_wrong():
     for kernel, message in refusals().items():
         with pytest.raises(usm.KernelError, match=re.escape(message)):
             kernel[1](np.zeros(3), 5)
+
+
+def test_results_stay_when_nobody_reads_what_is_printed(monkeypatch):
+    @usm.kernel
+    def counted(a):
+        a[usm.get_global_id(0)] += 1
+        print("one")
+
+    class Closed:
+        def write(self, _):
+            raise BrokenPipeError
+
+    a = np.zeros(4)
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(BrokenPipeError):
+        counted[4](a)
+    assert a.tolist() == [1.0] * 4

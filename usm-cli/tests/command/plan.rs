@@ -417,7 +417,7 @@ fn unknown_keys_and_columns_are_mentioned_and_do_no_harm() {
 fn broken_files_are_refused_with_file_line_and_field() {
     let folder = folder("plan_broken");
     let huge = u64::MAX;
-    let cases: [(&str, String, &[&str]); 22] = [
+    let cases: [(&str, String, &[&str]); 23] = [
         ("missing.csv", "id,lower,size\n1,0,4\n".into(), &["missing.csv:1", "upper"]),
         ("twice.csv", "id,id,lower,upper,size\n".into(), &["twice.csv:1", "id", "twice"]),
         ("short.csv", "id,lower,upper,size\n1,0,1,4\n2,0,1\n".into(), &["short.csv:3", "3 fields", "4"]),

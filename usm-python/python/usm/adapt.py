@@ -191,8 +191,8 @@ def tinygrad(linear: _typing.Any, held_bufs: _typing.Any = None) -> _typing.Any:
 def inductor(nodes: _typing.Any, name_to_buf: _typing.Any, name_to_fused_node: _typing.Any, graph_inputs: _typing.Any, graph_outputs: _typing.Any, *, time_limit: float | None = None) -> _typing.Any:
     """Our order in the place of ``torch._inductor.memory.reorder_for_peak_memory``: the scheduler's
     nodes in the order of the least peak of all that Inductor tries and of ours, by Inductor's own
-    estimate. ``time_limit`` is for our search, in seconds. Needs the package ``torch``, version 2.11. Raises ``usm.RequestError`` for what are no
-    nodes of a scheduler.
+    estimate. ``time_limit`` is for our search, in seconds. Needs the package ``torch``, version
+    2.11. Raises ``usm.RequestError`` for what are no nodes of a scheduler.
 
         from torch._inductor import memory
         theirs = memory.reorder_for_peak_memory

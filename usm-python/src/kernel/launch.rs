@@ -235,11 +235,13 @@ impl PyLaunch {
                 Some(event) => py.detach(|| event.wait()).or_raise(),
                 None => Ok(()),
             });
+            // Results stay when printing fails.
+            let ended = ended.and_then(|()| {
+                self.check_unmoved(given, &prepared.arguments[..prepared.given])?;
+                prepared.copy_back(py)
+            });
             let shown = print::show(py, &prepared);
-            ended.and(shown)?;
-            self.check_unmoved(given, &prepared.arguments[..prepared.given])?;
-            prepared.copy_back(py)?;
-            return Ok(None);
+            return ended.and(shown).map(|()| None);
         }
         let event = event?;
         if has_copies(&prepared.arguments) {

@@ -177,11 +177,22 @@ impl Lives {
 
     fn find_what_ends_nothing(&mut self) {
         let mut used_after = alloc::vec![usize::MAX; self.roots.len()];
+        // The roots of an operator are in ascending order.
+        let uses = |op: u32, root: u32| self.uses[op as usize].binary_search(&root).is_ok();
         let ends_nothing = |op: usize| {
-            for &later in &self.after[op] {
-                self.uses[later as usize].iter().for_each(|&root| used_after[root as usize] = op);
+            let after = &self.after[op];
+            // Either may be long: what later operators use, or what this one does for each of them.
+            let all: usize = after.iter().map(|&later| self.uses[later as usize].len()).sum();
+            let is_marked = all < self.uses[op].len().saturating_mul(after.len());
+            if is_marked {
+                let used = after.iter().flat_map(|&later| &self.uses[later as usize]);
+                used.for_each(|&root| used_after[root as usize] = op);
             }
-            let stays = |&root: &u32| self.roots[root as usize].to_end || used_after[root as usize] == op;
+            let is_used = |root: u32| match is_marked {
+                true => used_after[root as usize] == op,
+                false => after.iter().any(|&later| uses(later, root)),
+            };
+            let stays = |&root: &u32| self.roots[root as usize].to_end || is_used(root);
             !self.after[op].is_empty() && self.uses[op].iter().all(stays)
         };
         self.ends_nothing = (0..self.len()).map(ends_nothing).collect();

@@ -9,7 +9,7 @@ use super::lives::Lives;
 use super::parts::Parts;
 use super::reach::Budget;
 use super::seen::{Seen, hash};
-use super::walk::Walk;
+use super::walk::{Walk, work_of};
 
 /// Longest chain that is tried as a descent.
 const CHAIN: usize = 96;
@@ -58,12 +58,16 @@ impl<'l> Side<'l> {
 
     /// The operators that would run for `op`: those that waited for it, and itself; `None` if it
     /// must wait for others.
-    fn step_to(&self, op: u32) -> Option<Step> {
+    fn step_to(&mut self, op: u32) -> Option<Step> {
         if !self.open[op as usize] {
             return None;
         }
         if self.walk.is_ready(op) {
             return Some(Step::One(op));
+        }
+        // All of them would be a part of the step.
+        if self.walk.missing(op) as usize > CHAIN {
+            return None;
         }
         let mut step = Vec::new();
         let mut open = alloc::vec![(op, false)];
@@ -79,7 +83,9 @@ impl<'l> Side<'l> {
             }
             open.push((op, true));
             if !self.walk.is_ready(op) {
-                for &earlier in &self.walk.lives.before[op as usize] {
+                let before = &self.walk.lives.before[op as usize];
+                self.walk.steps += work_of(before.len());
+                for &earlier in before {
                     if self.walk.is_done(earlier) || step.contains(&earlier) {
                         continue;
                     }
@@ -139,7 +145,7 @@ impl<'l> Side<'l> {
         let mut next = 0;
         let mut failed = 0;
         let mut fresh = Vec::new();
-        while failed < targets.len() && budget.steps > 0 {
+        while failed < targets.len() && budget.steps > 0 && !(budget.stop)() {
             let later = targets.range(key(next)..).next();
             let Some(&(.., op)) = later.or_else(|| targets.first()) else { break };
             let before = self.walk.steps;
@@ -191,13 +197,21 @@ impl<'l> Side<'l> {
             }
             least = least.min(self.walk.level);
             let Some(&op) = step.ops().last() else { break };
-            let after = self.walk.lives.after[op as usize].iter();
-            let next = after.filter_map(|&op| self.step_to(op));
-            let level = |step: &Step| match step {
-                Step::One(op) => self.walk.level_after(*op),
-                Step::Several(_) => u64::MAX,
-            };
-            let Some(next) = next.min_by_key(level) else { break };
+            let after = &self.walk.lives.after[op as usize];
+            self.walk.steps += work_of(after.len());
+            // The first of those that leave the fewest bytes.
+            let mut best: Option<(u64, Step)> = None;
+            for &op in after {
+                let Some(next) = self.step_to(op) else { continue };
+                let level = match &next {
+                    Step::One(op) => self.walk.level_after(*op),
+                    Step::Several(_) => u64::MAX,
+                };
+                if best.as_ref().is_none_or(|(least, _)| level < *least) {
+                    best = Some((level, next));
+                }
+            }
+            let Some((_, next)) = best else { break };
             step = next;
         }
         for &op in chain.iter().rev() {
@@ -213,7 +227,7 @@ impl<'l> Side<'l> {
         let mut blocked = u64::MAX;
         let mut path: Vec<u32> = Vec::new();
         let mut key = 0;
-        let first = self.moves(limit, &mut blocked);
+        let Some(first) = self.moves(limit, &mut blocked, budget.steps) else { return Explored::Unknown };
         let mut frames = alloc::vec![Frame { moves: first, next: 0, ran: 0 }];
         let mut found = Explored::Blocked(0);
         let mut asked = 0_u32;
@@ -262,7 +276,10 @@ impl<'l> Side<'l> {
                 }
             }
             let before = self.walk.steps;
-            let moves = self.moves(limit, &mut blocked);
+            let Some(moves) = self.moves(limit, &mut blocked, budget.steps) else {
+                found = Explored::Unknown;
+                break;
+            };
             let ready = self.walk.ready().len() as u64;
             budget.steps = budget.steps.saturating_sub(self.walk.steps - before + ready);
             frames.push(Frame { moves, next: 0, ran });
@@ -276,22 +293,30 @@ impl<'l> Side<'l> {
         }
     }
 
-    /// The moves from here: a chain alone, or every step, the best first.
-    fn moves(&mut self, limit: u64, blocked: &mut u64) -> Vec<Step> {
+    /// The moves from here: a chain alone, or every step, the best first. `None` if finding them
+    /// takes more than so many steps.
+    fn moves(&mut self, limit: u64, blocked: &mut u64, most: u64) -> Option<Vec<Step>> {
+        let most = self.walk.steps.saturating_add(most);
         let targets = self.targets();
         let mut steps = Vec::with_capacity(targets.len());
         for op in targets {
+            if self.walk.steps > most {
+                return None;
+            }
             let Some(step) = self.step_to(op) else { continue };
             if steps.len() < TRIES
                 && let Some(chain) = self.chain_from(step.clone(), limit)
             {
-                return alloc::vec![Step::Several(chain)];
+                return Some(alloc::vec![Step::Several(chain)]);
             }
             steps.push(step);
         }
         let mut within: Vec<(u64, Step)> = Vec::with_capacity(steps.len());
         for step in steps {
             let [before @ .., last] = step.ops() else { continue };
+            if self.walk.steps > most {
+                return None;
+            }
             let (mut ran, mut level) = (0, None);
             for &op in before {
                 if self.walk.cost(op) > limit {
@@ -314,7 +339,7 @@ impl<'l> Side<'l> {
         within.sort_unstable_by(|(level, step), (other, another)| {
             (level, another.ops()).cmp(&(other, step.ops()))
         });
-        within.into_iter().map(|(_, step)| step).collect()
+        Some(within.into_iter().map(|(_, step)| step).collect())
     }
 
     /// The descent inside of a path that ends with few live bytes: up to the state with the fewest

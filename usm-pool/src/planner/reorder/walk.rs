@@ -19,7 +19,8 @@ pub(super) struct Walk<'l> {
     /// Live bytes between two operators.
     pub(super) level: u64,
     pub(super) count: usize,
-    /// Operators started since the beginning: the work of a search.
+    /// Operators started since the beginning, and more for one with many neighbours: the work of a
+    /// search.
     pub(super) steps: u64,
 }
 
@@ -68,6 +69,11 @@ impl<'l> Walk<'l> {
 
     pub(super) fn is_done(&self, op: u32) -> bool {
         self.done[op as usize]
+    }
+
+    /// Operators that must run before this one and have not.
+    pub(super) fn missing(&self, op: u32) -> u32 {
+        self.waiting[op as usize]
     }
 
     pub(super) fn is_ready(&self, op: u32) -> bool {
@@ -166,7 +172,7 @@ impl<'l> Walk<'l> {
         }
         self.done[op as usize] = true;
         self.count += 1;
-        self.steps += 1;
+        self.steps += 1 + work_of(lives.uses[op as usize].len() + lives.after[op as usize].len());
     }
 
     /// Takes back `op`, the last one that ran.
@@ -194,6 +200,11 @@ impl<'l> Walk<'l> {
             }
         }
     }
+}
+
+/// Steps for looking at so many neighbours.
+pub(super) const fn work_of(neighbours: usize) -> u64 {
+    neighbours as u64 / 8
 }
 
 /// How many live roots have each slack, by rank.

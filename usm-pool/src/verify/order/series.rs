@@ -281,7 +281,7 @@ impl<'t> Rest<'t> {
     fn together(&mut self, parts: Vec<Vec<Stop>>, ends: &[(u64, Vec<(usize, usize)>)]) -> Vec<Stop> {
         let sizes: Vec<usize> = parts.iter().map(Vec::len).collect();
         let states = sizes.iter().fold(1_usize, |states, &size| states.saturating_mul(size));
-        let work = states.saturating_mul(sizes.iter().sum());
+        let work = states.saturating_mul(sizes.iter().sum()).saturating_mul(sizes.len());
         if states > STATES || work > self.states {
             return apart(&parts);
         }
@@ -313,6 +313,17 @@ impl<'t> Rest<'t> {
         for (to, steps) in into.iter().enumerate() {
             steps.iter().for_each(|&(from, peak)| out[from].push((to, peak)));
         }
+        // The lowest peak on a way from the begin to each state, and from it to the end.
+        let (mut from_begin, mut to_end) = (alloc::vec![u64::MAX; states], alloc::vec![u64::MAX; states]);
+        (from_begin[0], to_end[states - 1]) = (0, 0);
+        for state in 1..states {
+            let ways = into[state].iter().map(|&(from, peak)| from_begin[from].max(peak));
+            from_begin[state] = ways.min().unwrap_or(u64::MAX);
+        }
+        for state in (0..states - 1).rev() {
+            let ways = out[state].iter().map(|&(to, peak)| to_end[to].max(peak));
+            to_end[state] = ways.min().unwrap_or(u64::MAX);
+        }
         let lowest =
             (0..states).fold(0, |least, state| if live[state] <= live[least] { state } else { least });
         let mut stops = alloc::vec![(0, lowest)];
@@ -325,7 +336,9 @@ impl<'t> Rest<'t> {
                 let ways = out[state].iter().filter(|(to, _)| *to <= at);
                 peaks[state] = ways.map(|&(to, peak)| peaks[to].max(peak)).min().unwrap_or(u64::MAX);
             }
-            let behind = (0..at).filter(|&state| peaks[state] == peaks[0]);
+            // What comes before such a state has no higher peak.
+            let is_stop = |state: &usize| peaks[*state] == peaks[0] && from_begin[*state] <= peaks[0];
+            let behind = (0..at).filter(is_stop);
             let next = behind.min_by_key(|&state| live[state]).unwrap_or(0);
             if let Some(last) = stops.last_mut() {
                 last.0 = peaks[0];
@@ -343,7 +356,8 @@ impl<'t> Rest<'t> {
                 peaks[state] = ways.min().unwrap_or(u64::MAX);
             }
             let most = peaks[states - 1];
-            let behind = (at + 1..states).rev().filter(|&state| peaks[state] == most);
+            let is_stop = |state: &usize| peaks[*state] == most && to_end[*state] <= most;
+            let behind = (at + 1..states).rev().filter(is_stop);
             let next = behind.min_by_key(|&state| live[state]).unwrap_or(states - 1);
             stops.push((most, next));
             at = next;

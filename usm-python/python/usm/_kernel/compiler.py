@@ -62,7 +62,7 @@ class Compiler(
         self.packs = {}
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, extents, bounds, and the log.
+        """The text of the nodes, the sources of their parameters, tables, extents, bounds, the log.
 
         An extent is the number of its array in the nodes, and an argument and its dimension. A
         bound is an argument, the limits of its values, and the type and the place that need them.

@@ -1,4 +1,4 @@
-"""`print` in kernels: items store their values in lines of arrays, which the launch reads at its end.
+"""`print` in kernels: items store values in lines of arrays, which the launch reads at its end.
 
 No target has a form of its own for it. An atomic operation gives an item the number of a line, and
 values are stored in columns: integers, and floats of each type that is printed.
@@ -59,27 +59,39 @@ class Printing:
 
     def print_value(self, found, node, parts, counts, how):
         if found.__class__ is Static and isinstance(found.value, (str, type(None))):
-            parts.append(_formatted(found.value, how))
+            parts.append(self.known_text(found.value, how, node))
             return
         if found.__class__ is Tup:
+            if how[1]:
+                raise self.error(node, "a tuple has no format: format its values")
             for place, item in enumerate(found.items):
                 parts.append("(" if place == 0 else ", ")
-                self.print_value(item, node, parts, counts, how)
+                # As in Python, a tuple shows how its values are written.
+                self.print_value(item, node, parts, counts, (ord("r"), ""))
             parts.append("()" if not found.items else ",)" if len(found.items) == 1 else ")")
             return
         value = self.as_value(found, node)
-        if value.const is not None:
-            parts.append(_formatted(value.const, how))
-            return
         ty = STORED[value.ty]
+        if value.const is not None:
+            plain = how[1] == "" and ty == "f32"
+            parts.append(self.known_text(_shortest(value.const) if plain else value.const, how, node))
+            return
+        # A wrong format is told before a launch.
+        self.known_text(True if ty == "bool" else 0.5 if is_float(ty) else 1, how, node)
         column = ("f64" if ty == "f64" else "f32") if is_float(ty) else "i64"
         place = counts.get(column, 0)
         counts[column] = place + 1
         # Later arguments may have effects.
         parts.append((self.set_temporary(value), ty, column, place, how))
 
+    def known_text(self, value, how, node):
+        try:
+            return _formatted(value, how)
+        except (TypeError, ValueError) as error:
+            raise self.error(node, f"this format is not for the value: {error}") from None
+
     def store_line(self, number, values):
-        """Stores the number of a `print`, the item, and the values in the next line, if there is one."""
+        """Stores the number of a `print`, the item and the values in the next line, if any."""
         at = self.at
         slot = self.temporary("u32")
         line = f"(cast u64 (var u32 ${slot} {at}) {at})"
@@ -136,7 +148,7 @@ class Log:
         ]
 
     def show(self, contents):
-        """Prints the lines, those of an item together and in their order, from the arrays' bytes."""
+        """Prints the lines from the arrays' bytes, those of an item together, in their order."""
         tables = {ty: memoryview(content).cast(_COLUMNS[ty][1]) for ty, content in zip(self.columns, contents)}
         wanted = tables["u32"][0]
         lines = sorted(range(min(wanted, LINES)), key=lambda line: tables["i64"][LINES + line])

@@ -146,7 +146,7 @@ pub(super) fn solve(lives: &Lives, stop: &dyn Fn() -> bool) -> Option<Solution> 
                     sums = Sums { stay: sums.stay + more.stay, leave: sums.leave + more.leave };
                     profiles.push(profile);
                 }
-                let profiles = shared.merge(profiles, &mut links, &mut states);
+                let profiles = shared.merge(profiles, &mut links, &mut states, stop)?;
                 Some((profile::merge(profiles, &mut links), sums))
             }
         };

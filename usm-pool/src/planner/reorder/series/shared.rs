@@ -57,15 +57,16 @@ impl Shared {
     }
 
     /// The parts, with those that share a result as one.
-    /// `work` limits how many states are compared.
+    /// `work` limits how many states are compared; `None` once `stop` says so.
     pub(super) fn merge(
         &self,
         mut profiles: Vec<Profile>,
         links: &mut Links,
         work: &mut usize,
-    ) -> Vec<Profile> {
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Vec<Profile>> {
         if self.roots.is_empty() {
-            return profiles;
+            return Some(profiles);
         }
         // For each part the first one that it is connected with.
         let mut group: Vec<usize> = (0..profiles.len()).collect();
@@ -94,12 +95,12 @@ impl Shared {
                 profile::merge(of_parts, links)
             } else {
                 match Lattice::new(of_parts, &parts, &roots, work) {
-                    Ok(lattice) => lattice.profile(links),
+                    Ok(lattice) => lattice.profile(links, stop)?,
                     Err(profiles) => profile::merge(profiles, links),
                 }
             });
         }
-        merged
+        Some(merged)
     }
 }
 
@@ -110,6 +111,9 @@ struct Lattice {
     strides: Vec<usize>,
     /// Live bytes of each state.
     live: Vec<u64>,
+    /// The lowest peak on a way from the begin to each state, and from it to the end.
+    from_begin: Vec<u64>,
+    to_end: Vec<u64>,
 }
 
 impl Lattice {
@@ -127,11 +131,13 @@ impl Lattice {
             states = states.saturating_mul(profile.steps.len() + 1);
         }
         let steps: usize = profiles.iter().map(|profile| profile.steps.len()).sum();
-        match work.checked_sub(states.saturating_mul(steps)) {
+        // A pass over all states for each step of the result.
+        match work.checked_sub(states.saturating_mul(steps).saturating_mul(profiles.len())) {
             Some(rest) if states <= STATES => *work = rest,
             _ => return Err(profiles),
         }
-        let mut lattice = Self { profiles, strides, live: Vec::with_capacity(states) };
+        let live = Vec::with_capacity(states);
+        let mut lattice = Self { profiles, strides, live, from_begin: Vec::new(), to_end: Vec::new() };
         // The steps after which each part has read each root.
         let mut ends: Vec<(u64, Vec<(usize, usize)>)> = Vec::new();
         for root in roots {
@@ -151,6 +157,8 @@ impl Lattice {
                 .filter(|(_, readers)| readers.iter().any(|&(part, steps)| lattice.at(state, part) < steps));
             lattice.live.push(own.sum::<u64>() + shared.map(|&(room, _)| room).sum::<u64>());
         }
+        lattice.from_begin = lattice.ways_up(0).into_iter().map(|(peak, _)| peak).collect();
+        lattice.to_end = lattice.ways_down(states - 1).into_iter().map(|(peak, _)| peak).collect();
         Ok(lattice)
     }
 
@@ -166,14 +174,17 @@ impl Lattice {
         Some(self.live[state] - profile.live(at) + profile.steps.get(at)?.peak)
     }
 
-    /// The profile of the best order.
-    fn profile(&self, links: &mut Links) -> Profile {
+    /// The profile of the best order; `None` once `stop` says so.
+    fn profile(&self, links: &mut Links, stop: &dyn Fn() -> bool) -> Option<Profile> {
         let end = self.live.len() - 1;
         // Of equal states the last one: it contains the others.
         let least = (0..=end).rev().min_by_key(|&state| self.live[state]).unwrap_or(0);
         let mut steps = Vec::new();
         let mut to = least;
         while to != 0 {
+            if stop() {
+                return None;
+            }
             let (from, way, peak) = self.down(to);
             steps.push((way, peak, self.live[to]));
             to = from;
@@ -181,6 +192,9 @@ impl Lattice {
         steps.reverse();
         let mut from = least;
         while from != end {
+            if stop() {
+                return None;
+            }
             let (to, way, peak) = self.up(from);
             steps.push((way, peak, self.live[to]));
             from = to;
@@ -198,12 +212,11 @@ impl Lattice {
                 profile.push(Step { live, ..last }, links);
             }
         }
-        profile
+        Some(profile)
     }
 
-    /// From a state on, the one with the fewest bytes behind the highest peak on the way to the
-    /// end: the parts that step on the way there, and the peak.
-    fn up(&self, from: usize) -> (usize, Vec<usize>, u64) {
+    /// From a state on, the lowest peak on a way to each state, and the part that steps last.
+    fn ways_up(&self, from: usize) -> Vec<(u64, usize)> {
         let (end, parts) = (self.live.len() - 1, self.profiles.len());
         let mut best = alloc::vec![(u64::MAX, 0); end + 1];
         best[from] = (0, 0);
@@ -218,8 +231,17 @@ impl Lattice {
                 *next = (*next).min((most, part));
             }
         }
+        best
+    }
+
+    /// From a state on, the one with the fewest bytes behind the highest peak on the way to the
+    /// end, from which the rest of the way has no higher one: the parts that step on the way there,
+    /// and the peak.
+    fn up(&self, from: usize) -> (usize, Vec<usize>, u64) {
+        let (best, end) = (self.ways_up(from), self.live.len() - 1);
         let peak = best[end].0;
-        let behind = (from + 1..=end).rev().filter(|&state| best[state].0 == peak);
+        let behind =
+            (from + 1..=end).rev().filter(|&state| best[state].0 == peak && self.to_end[state] <= peak);
         let to = behind.min_by_key(|&state| self.live[state]).unwrap_or(end);
         let mut way = Vec::new();
         let mut state = to;
@@ -231,8 +253,8 @@ impl Lattice {
         (to, way, peak)
     }
 
-    /// The same with time backwards.
-    fn down(&self, to: usize) -> (usize, Vec<usize>, u64) {
+    /// The same as [`ways_up`](Self::ways_up) with time backwards.
+    fn ways_down(&self, to: usize) -> Vec<(u64, usize)> {
         let parts = self.profiles.len();
         let mut best = alloc::vec![(u64::MAX, 0); to + 1];
         best[to] = (0, 0);
@@ -246,8 +268,14 @@ impl Lattice {
                 best[earlier] = best[earlier].min((peak.max(best[state].0), part));
             }
         }
+        best
+    }
+
+    /// The same as [`up`](Self::up) with time backwards.
+    fn down(&self, to: usize) -> (usize, Vec<usize>, u64) {
+        let best = self.ways_down(to);
         let peak = best[0].0;
-        let before = (0..to).filter(|&state| best[state].0 == peak);
+        let before = (0..to).filter(|&state| best[state].0 == peak && self.from_begin[state] <= peak);
         let from = before.min_by_key(|&state| self.live[state]).unwrap_or(0);
         let mut way = Vec::new();
         let mut state = from;
