@@ -70,7 +70,7 @@ def schedule(seed):
 
 
 def estimate(order, inputs, outputs):
-    """The most bytes at a node of an order. As in Inductor's estimate, an output ends before all."""
+    """The most bytes at a node of an order. As for Inductor, an output ends before all."""
     step = {node: at for at, node in enumerate(order)}
     change = [0] * (len(order) + 1)
     for name, buffer in inputs.items():
