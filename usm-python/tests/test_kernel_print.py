@@ -172,3 +172,15 @@ def test_results_stay_when_nobody_reads_what_is_printed(monkeypatch):
     with pytest.raises(BrokenPipeError):
         counted[4](a)
     assert a.tolist() == [1.0] * 4
+
+
+def test_the_lines_take_nothing_from_a_pool(capsys):
+    @usm.kernel
+    def lines(a):
+        print(a[usm.get_global_id(0)])
+
+    with usm.Pool("host", limit=1 << 12) as pool:
+        a = usm.zeros(4, "i4", device="host")
+        lines[4](a)
+        assert pool.stats()["peak_live"] == 16
+    assert capsys.readouterr().out == "0\n" * 4

@@ -108,7 +108,7 @@ impl Argument {
 }
 
 impl Memory {
-    fn new(side: Side, name: &dyn Fn() -> String) -> PyResult<Self> {
+    pub(super) fn new(side: Side, name: &dyn Fn() -> String) -> PyResult<Self> {
         let element = scalar(&side.view.dtype, name)?;
         let size = side.view.itemsize() as isize;
         if side.view.nbytes() != 0 && side.view.strides.iter().any(|stride| stride % size != 0) {

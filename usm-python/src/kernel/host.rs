@@ -365,8 +365,14 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let input = ir::Input::new(&kernel, &prepared.global, local, &arguments);
     let input = input.map_err(|error| code.error(&error.to_string()))?;
     let interpreter = ir::Interpreter::new(&kernel, input, ir::Order::Forwards, STEPS).unwatched();
-    let contents = py.detach(|| interpreter.run()).map_err(|fault| code.error(&fault.to_string()))?;
-    let is_log = |source: Source| matches!(source, Source::Array(place) if place >= prepared.given);
+    let contents = py.detach(|| {
+        let (mut start, mut signal) = (Instant::now(), Ok(()));
+        let contents = interpreter.run_while(&mut || may_continue(&mut start, &mut signal));
+        signal.map(|()| contents)
+    });
+    let contents = contents?.map_err(|fault| code.error(&fault.to_string()))?.unwrap_or_default();
+    let is_log =
+        |source: Source| matches!(source, Source::Array(place) if place >= prepared.caller_arguments);
     let logs = arrays(prepared).zip(contents).filter(|((source, _), _)| is_log(*source));
     let logs: Vec<Vec<u8>> = logs.map(|(_, bytes)| bytes).collect();
     super::print::show_contents(py, code, &logs)

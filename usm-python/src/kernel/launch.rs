@@ -44,7 +44,7 @@ pub(crate) struct Prepared {
     /// The caller's, then those of the log.
     pub(crate) arguments: Vec<Argument>,
     /// The number of the caller's.
-    pub(crate) given: usize,
+    pub(crate) caller_arguments: usize,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
     /// `None` if the kernel needs no groups and none were requested.
@@ -95,8 +95,8 @@ impl PyLaunch {
     }
 
     /// Launches without waiting, after the events in `after`, and returns the event of the end. The
-    /// launch is complete on return where an argument is plain memory of the process, or where
-    /// indices are checked as it runs.
+    /// launch is complete on return where an argument is plain memory of the process, where the
+    /// kernel prints, or where indices are checked as it runs.
     #[pyo3(signature = (*arguments, after=After::default()))]
     fn submit(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>, after: After) -> PyResult<PyEvent> {
         let prepared = self.prepare(py, arguments)?;
@@ -161,13 +161,13 @@ impl PyLaunch {
             true => function.code_of(py, &self::key(&self.sizes, &arguments))?,
             false => code,
         };
-        let given = arguments.len();
+        let caller_arguments = arguments.len();
         print::add_arrays(py, &code, &stream, &mut arguments)?;
         let local = self.local(&code, &stream)?;
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
         let strict = function.strict;
-        Ok(Prepared { code, arguments, given, stream, global, local, values, lengths, strict })
+        Ok(Prepared { code, arguments, caller_arguments, stream, global, local, values, lengths, strict })
     }
 
     fn check_unmoved(&self, given: &Bound<'_, PyTuple>, arguments: &[Argument]) -> PyResult<()> {
@@ -231,17 +231,17 @@ impl PyLaunch {
         let event = Self::submit_prepared(py, &prepared, after);
         if prepared.code.log.is_some() {
             // A launch that failed midway has printed.
-            let ended = event.and_then(|event| match event {
+            let outcome = event.and_then(|event| match event {
                 Some(event) => py.detach(|| event.wait()).or_raise(),
                 None => Ok(()),
             });
             // Results stay when printing fails.
-            let ended = ended.and_then(|()| {
-                self.check_unmoved(given, &prepared.arguments[..prepared.given])?;
+            let outcome = outcome.and_then(|()| {
+                self.check_unmoved(given, &prepared.arguments[..prepared.caller_arguments])?;
                 prepared.copy_back(py)
             });
-            let shown = print::show(py, &prepared);
-            return ended.and(shown).map(|()| None);
+            let print_outcome = print::show(py, &prepared);
+            return outcome.and(print_outcome).map(|()| None);
         }
         let event = event?;
         if has_copies(&prepared.arguments) {

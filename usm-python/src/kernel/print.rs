@@ -5,14 +5,21 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::argument::Argument;
+use usm_core::AllocKind;
+
+use super::argument::{Argument, Memory};
 use super::code::Code;
 use super::launch::Prepared;
-use crate::device::queue::PyQueue;
+use crate::array::dtype::PyDtype;
+use crate::array::view::View;
 use crate::device::runtime::Stream;
-use crate::storage::transfer;
+use crate::storage::Storage;
+use crate::storage::pool::Source;
+use crate::storage::transfer::{self, Side};
+use crate::text::error::OrRaise;
 
-/// Adds the arrays of the log, if there is one, to the arguments of a launch.
+/// Adds the arrays of the log, if there is one, to the arguments of a launch. They are no arrays of
+/// the program's, so a `with` block of `usm.Pool` does not count them.
 pub(crate) fn add_arrays(
     py: Python<'_>,
     code: &Code,
@@ -20,9 +27,14 @@ pub(crate) fn add_arrays(
     arguments: &mut Vec<Argument>,
 ) -> PyResult<()> {
     let Some(log) = &code.log else { return Ok(()) };
-    let arrays = log.bind(py).call_method1("arrays", (PyQueue(Arc::clone(stream)),))?;
-    for array in arrays.try_iter()? {
-        arguments.push(Argument::of(&array?, &|| "the log of a kernel".to_owned())?);
+    let (kind, source) = (AllocKind::Device, Source::outside_blocks(stream, AllocKind::Device));
+    for array in log.bind(py).call_method0("arrays")?.try_iter()? {
+        let (dtype, len): (Bound<'_, PyAny>, i64) = array?.extract()?;
+        let view = View::contiguous(PyDtype::of(&dtype)?.dtype, &[len])?;
+        let size = view.nbytes();
+        let storage = py.detach(|| Storage::allocate_zeroed(&source, stream, kind, size, 0)).or_raise()?;
+        let side = Side { storage, stream: Arc::clone(stream), view };
+        arguments.push(Argument::Array(Memory::new(side, &|| "the log of a kernel".to_owned())?));
     }
     Ok(())
 }
@@ -33,7 +45,7 @@ pub(crate) fn show(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         return Ok(());
     }
     let mut contents = Vec::new();
-    for argument in prepared.arguments.iter().skip(prepared.given) {
+    for argument in prepared.arguments.iter().skip(prepared.caller_arguments) {
         if let Argument::Array(memory) = argument {
             contents.push(transfer::to_bytes(py, &memory.side)?);
         }

@@ -139,22 +139,18 @@ class Log:
         self.prints = prints
         self.columns = columns
 
-    def arrays(self, queue):
-        """Arrays for one launch."""
-        from .._usm import zeros
-
-        return [
-            zeros(columns * (1 if ty == "u32" else LINES), _COLUMNS[ty][0], kind="device", queue=queue) for ty, columns in self.columns.items()
-        ]
+    def arrays(self):
+        """The dtype and the number of elements of each array of a launch."""
+        return [(_COLUMNS[ty][0], columns * (1 if ty == "u32" else LINES)) for ty, columns in self.columns.items()]
 
     def show(self, contents):
         """Prints the lines from the arrays' bytes, those of an item together, in their order."""
         tables = {ty: memoryview(content).cast(_COLUMNS[ty][1]) for ty, content in zip(self.columns, contents)}
-        wanted = tables["u32"][0]
-        lines = sorted(range(min(wanted, LINES)), key=lambda line: tables["i64"][LINES + line])
+        total = tables["u32"][0]
+        lines = sorted(range(min(total, LINES)), key=lambda line: tables["i64"][LINES + line])
         text = [part if isinstance(part, str) else self.value(part, tables, line) for line in lines for part in self.prints[tables["i64"][line]]]
-        if wanted > LINES:
-            text.append(f"kernel {self.name}: {wanted - LINES} more lines are lost: a launch keeps {LINES}\n")
+        if total > LINES:
+            text.append(f"kernel {self.name}: {total - LINES} more lines are lost: a launch keeps {LINES}\n")
         builtins.print(*text, sep="", end="")
 
     @staticmethod
