@@ -78,7 +78,7 @@ def hop():
 
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         client.wait_for_workers(2)
-        one, two = list(client.scheduler_info()["workers"])
+        one, two = list(client.nthreads())
 
         def time_of(kind):
             there = client.submit(made, kind, workers=[one], pure=False)

@@ -28,7 +28,7 @@ def main():
         client.run(__import__, "usm.dask")
         sent = usm.asarray([1, 2, 3], dtype="i4", device="host")
         there = client.scatter(sent)
-        futures = [client.submit(add_one, there, pure=False, workers=[worker]) for worker in client.scheduler_info()["workers"]]
+        futures = [client.submit(add_one, there, pure=False, workers=[worker]) for worker in client.nthreads()]
         for back in client.gather(futures):
             assert isinstance(back, usm.Array) and back.kind == sent.kind and back.dtype == sent.dtype
             assert back.tolist() == [2, 3, 4], back
