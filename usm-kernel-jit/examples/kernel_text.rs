@@ -4,7 +4,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, QueueOrder, UsmVec};
 use usm_kernel_jit::{Argument, compile};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn core::error::Error>> {
     let square = compile(
         "#[kernel]
         fn square(x: &[f32], y: &mut [f32]) {
