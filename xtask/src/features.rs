@@ -10,13 +10,14 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features. usm-python needs Python and has only one form.
-const PACKAGES: [&str; 15] = [
+const PACKAGES: [&str; 16] = [
     "level-zero-sys",
     "usm-interface",
     "usm-core",
     "usm-pool",
     "usm-kernel-ir",
     "usm-kernel",
+    "usm-kernel-jit",
     "usm-opencl",
     "usm-level-zero",
     "usm-cuda",
@@ -55,7 +56,7 @@ pub(crate) fn parts(report: &mut Report, depth: Depth) {
 
 /// Those that only `cargo xtask ci` builds with each feature alone, and the test run with some sets
 /// of them: their features select other members, each of which is checked with its own.
-const LATER: [&str; 2] = ["usm", "usm-cli"];
+const LATER: [&str; 3] = ["usm", "usm-cli", "usm-kernel-jit"];
 
 fn check(package: &str, depth: Depth) -> Result<(), String> {
     let names = names(package)?;
@@ -128,7 +129,7 @@ fn combinations(names: &[String], depth: Depth) -> impl Iterator<Item = String> 
 }
 
 /// The names in the `[features]` table of a member, without `default`, which selects others.
-fn names(package: &str) -> Result<Vec<String>, String> {
+pub(crate) fn names(package: &str) -> Result<Vec<String>, String> {
     let path = environment::root().join(package).join("Cargo.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(text
