@@ -238,8 +238,7 @@ mod tests {
         for count in [40, 300, 5_000, 40_000] {
             let buffer = |id| Buffer::new(id, id, count, 1 + id * 7_919 % 104_729).aligned(64);
             let problem = Problem::from_buffers((0..count).map(buffer).collect()).expect("a problem");
-            let mut options = Options::default();
-            options.nodes = 0;
+            let options = Options { nodes: 0, ..Options::default() };
             let plan = planner::plan(&problem, &options).expect("a plan");
             assert!(plan.optimal() && plan.verify(&problem).is_ok(), "{count}: {plan}");
         }
