@@ -6,28 +6,8 @@ use std::fs;
 
 use crate::Failure;
 use crate::command::{cargo, describe, quietly};
-use crate::environment;
 use crate::report::Report;
-
-/// The members that have features. usm-python needs Python and has only one form.
-const PACKAGES: [&str; 16] = [
-    "level-zero-sys",
-    "usm-interface",
-    "usm-core",
-    "usm-pool",
-    "usm-kernel-ir",
-    "usm-kernel",
-    "usm-kernel-jit",
-    "usm-opencl",
-    "usm-level-zero",
-    "usm-cuda",
-    "usm-sycl",
-    "usm-nrt",
-    "usm-prune",
-    "usm-plan",
-    "usm",
-    "usm-cli",
-];
+use crate::{environment, members};
 
 /// `cargo xtask features`.
 pub(crate) fn run_command() -> Result<(), Failure> {
@@ -48,7 +28,9 @@ pub(crate) enum Depth {
 /// Checks each package.
 pub(crate) fn parts(report: &mut Report, depth: Depth) {
     let what = if depth == Depth::Alone { "features alone" } else { "feature pairs" };
-    for package in PACKAGES.into_iter().filter(|package| depth == Depth::Pairs || !LATER.contains(package)) {
+    for package in
+        members::with_features().filter(|package| depth == Depth::Pairs || !LATER.contains(package))
+    {
         report.check(&format!("{what}: {package}"), || check(package, depth));
     }
     report.check("features: one runtime alone", check_runtimes);

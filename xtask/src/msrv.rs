@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::command::{command, quietly};
-use crate::public_api::CRATES;
 use crate::report::Report;
-use crate::{Failure, environment, features, folder, toolchains};
+use crate::{Failure, environment, features, folder, members, toolchains};
 
 /// Published as a wheel, not as a crate.
 const PYTHON: &str = "usm-python";
@@ -84,7 +83,7 @@ fn versions() -> Result<BTreeMap<String, Vec<Part>>, String> {
     let manifest = |folder: &str| folder::read(&environment::root().join(folder).join("Cargo.toml"));
     let usual = stated(&manifest("")?).ok_or("Cargo.toml: no rust-version")?;
     let mut sets = BTreeMap::<String, Vec<Part>>::new();
-    for package in CRATES.into_iter().chain([PYTHON]) {
+    for package in members::published().iter().copied().chain([PYTHON]) {
         let text = manifest(package)?;
         let version = match stated(&text) {
             Some(own) => own,

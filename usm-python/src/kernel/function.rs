@@ -39,7 +39,8 @@ pub(crate) struct PyKernelFunction {
     pub(crate) strict: bool,
     /// Whether its item is of a range with groups: numba-dpex's `NdItem`.
     pub(crate) grouped: bool,
-    codes: Mutex<HashMap<Key, Cell>>,
+    /// Shared with `check` and `proof`, which need the same code.
+    codes: Arc<Mutex<HashMap<Key, Cell>>>,
     mode: Mode,
 }
 
@@ -55,7 +56,7 @@ impl PyKernelFunction {
         strict: bool,
         grouped: bool,
     ) -> Self {
-        let (codes, mode) = (Mutex::default(), Mode::Run);
+        let (codes, mode) = (Arc::default(), Mode::Run);
         Self { function, make, parameters, name, place, strict, grouped, codes, mode }
     }
 
@@ -158,7 +159,7 @@ impl PyKernelFunction {
             place: self.place.clone(),
             strict: self.strict,
             grouped: self.grouped,
-            codes: Mutex::default(),
+            codes: Arc::clone(&self.codes),
             mode,
         }
     }
