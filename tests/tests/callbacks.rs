@@ -37,8 +37,8 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-interface/src/arrow/abi/export.rs", "release_schema release_list release_values", Below::Program),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
     // Arithmetic that does not panic.
-    ("usm-kernel-jit/src/math.rs", "fabs fmaf", Below::OurOwn),
-    ("usm-kernel-jit/src/operate.rs", "remainder", Below::OurOwn),
+    ("usm-kernel-jit/src/machine/math.rs", "fabs fmaf", Below::OurOwn),
+    ("usm-kernel-jit/src/machine/operate.rs", "remainder", Below::OurOwn),
     ("usm-nrt/src/allocator.rs", "plain_malloc plain_realloc plain_free", Below::Frames),
     (
         "usm-nrt/src/api/block.rs",
@@ -83,7 +83,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
         "from_object to_object borrow work_stream allocate",
         Below::OurOwn,
     ),
-    ("usm-python/src/kernel/host.rs", "ask ask", Below::OurOwn),
+    ("usm-kernel-jit/src/host/run.rs", "ask ask", Below::OurOwn),
     ("usm-python/src/nrt/mod.rs", "release_object release_view", Below::OurOwn),
     ("usm-python/src/process/fork.rs", "before parent child", Below::OurOwn),
     ("usm-python/src/nrt/route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),

@@ -44,6 +44,14 @@ pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
     })
 }
 
+/// A context on the device of the option `--device`, or as [`from_environment`] on the host.
+pub(crate) fn select_or_host(option: Option<&str>) -> Result<Context<Dyn>> {
+    match option {
+        Some(selector) => select(selector).map_err(|error| error.in_field("--device")),
+        None => from_environment("host"),
+    }
+}
+
 /// The selector of exactly this device.
 pub(crate) fn name(info: &DeviceInfo) -> String {
     Selector::of(info).to_string()

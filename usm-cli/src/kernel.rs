@@ -1,6 +1,6 @@
 //! `usm kernel`: prints a kernel's generated code, from Rust or from the text of its nodes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use usm_kernel_ir::{Kernel, emit, proof, text, verify};
@@ -45,26 +45,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             "--checked is for opencl-c, cuda-c and spir-v: the others are for all launches",
         ));
     }
-    let bytes = read_file(file)?;
-    let source = core::str::from_utf8(&bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-        Error::bad("not UTF-8 text").at_line(line).in_file(file)
-    })?;
-    let shown = file.display().to_string();
-    let is_ir = file.extension().is_some_and(|extension| extension == "ir");
-    let kernels = if is_ir {
-        // Positions are in this text, until the kernel names the files of its positions.
-        let kernel = text::parse(source).map_err(|refusal| {
-            let place = refusal.place;
-            Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))
-        })?;
-        verify(&kernel).map_err(|refusal| refusal_error(&kernel, &refusal))?;
-        vec![kernel]
-    } else {
-        read_rust(source, &shown)?
-    };
-    let kernel = find_kernel(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
+    let kernels = read(file)?;
+    let kernel = choose(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refusal_error(kernel, &refusal))?;
     let printed = match form {
         Form::Ir => text::write(kernel),
@@ -80,6 +62,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     };
     output::text(&printed)?;
     Ok(Exit::Done)
+}
+
+/// Reads the kernels of a file: Rust, or the text of a kernel's nodes where its name ends in
+/// `.ir`.
+pub(crate) fn read(file: &Path) -> Result<Vec<Kernel>> {
+    let bytes = read_file(file)?;
+    let source = core::str::from_utf8(&bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        Error::bad("not UTF-8 text").at_line(line).in_file(file)
+    })?;
+    let shown = file.display().to_string();
+    let is_ir = file.extension().is_some_and(|extension| extension == "ir");
+    if !is_ir {
+        return read_rust(source, &shown);
+    }
+    // Positions are in this text, until the kernel names the files of its positions.
+    let kernel = text::parse(source).map_err(|refusal| {
+        let place = refusal.place;
+        Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))
+    })?;
+    verify(&kernel).map_err(|refusal| refusal_error(&kernel, &refusal))?;
+    Ok(vec![kernel])
 }
 
 /// The kernels of a text in Rust; `shown` is its file in messages.
@@ -110,7 +115,7 @@ fn spirv(_: &Kernel, _: &proof::Claims, _: bool) -> Result<Vec<u8>> {
 /// The refusal of what only the feature `jit` compiles in, and the remedy.
 #[cfg(not(feature = "jit"))]
 fn without_jit(what: &str) -> Error {
-    let remedy = "cargo run --release --features jit --bin usm -- kernel FILE";
+    let remedy = "cargo run --release --features jit --bin usm -- ..";
     Error::unable(format!("{what} is not in this build (feature `jit`); this one has it: {remedy}"))
 }
 
@@ -118,25 +123,10 @@ fn refusal_error(kernel: &Kernel, refusal: &usm_kernel_ir::Refusal) -> Error {
     Error::bad(format!("{}: {}", kernel.locate(refusal.place), refusal.message))
 }
 
-fn find_kernel<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kernel> {
-    let names = || {
-        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-        names.join(", ")
-    };
-    match (kernels, name) {
-        ([], _) => Err(Error::bad("no function with `#[kernel]`")),
-        (_, Some(name)) => {
-            let mut found = kernels.iter().filter(|kernel| kernel.name == name);
-            match (found.next(), found.next()) {
-                (Some(one), None) => Ok(one),
-                (Some(one), Some(two)) => {
-                    let [one, two] = [one, two].map(|kernel| kernel.locate(kernel.place));
-                    Err(Error::bad(format!("two kernels `{name}`, at {one} and at {two}: rename one")))
-                }
-                (None, _) => Err(Error::bad(format!("no kernel `{name}`; there are: {}", names()))),
-            }
-        }
-        ([one], None) => Ok(one),
-        _ => Err(Error::bad(format!("several kernels, choose one by --kernel: {}", names()))),
-    }
+/// The kernel of this name, or the only one.
+pub(crate) fn choose<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kernel> {
+    usm_kernel_jit::choose(kernels, name).map_err(|message| match name {
+        None if kernels.len() > 1 => Error::bad(message).in_field("--kernel"),
+        _ => Error::bad(message),
+    })
 }

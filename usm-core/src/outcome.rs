@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Judges the words that the code of an operation wrote.
@@ -25,13 +25,15 @@ pub(crate) struct Outcome {
 #[derive(Clone, Copy)]
 struct State {
     result: Option<Result<()>>,
+    /// Whether the result stays: a host view keeps copies away for a time only.
+    is_final: bool,
     /// A wait or an event has reported it.
     reported: bool,
 }
 
 impl Outcome {
     pub(crate) fn new(len: usize, judge: Judge, queue: u64) -> Self {
-        Self { len, judge, queue, state: Mutex::new(State { result: None, reported: false }) }
+        Self { len, judge, queue, state: Mutex::new(State { result: None, is_final: false, reported: false }) }
     }
 
     /// Whether it is not known yet, or a failure that was not reported.
@@ -43,21 +45,15 @@ impl Outcome {
     /// The known outcome, which then counts as reported.
     pub(crate) fn take_report(&self) -> Option<Result<()>> {
         let mut state = self.state.lock();
-        // A host view keeps copies away for a time only.
-        let is_final = !matches!(state.result, Some(Err(error)) if is_temporary(&error));
-        state.reported |= state.result.is_some() && is_final;
+        state.reported |= state.is_final;
         state.result
     }
 
-    /// States what reading the record gave. Whether that is final.
-    pub(crate) fn conclude(&self, result: Result<()>) -> bool {
-        self.state.lock().result = Some(result);
-        !matches!(result, Err(error) if is_temporary(&error))
+    /// States what reading the record gave.
+    pub(crate) fn conclude(&self, result: Result<()>, is_final: bool) {
+        let mut state = self.state.lock();
+        (state.result, state.is_final) = (Some(result), is_final);
     }
-}
-
-fn is_temporary(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::HostViewLive { .. })
 }
 
 /// The outcomes of a context that were not reported.

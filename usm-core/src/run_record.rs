@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::backend::{Backend, Block, ContextOps, QueueOrder};
 use crate::context::Context;
 use crate::deadline::Deadline;
 use crate::deferred::Release;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::kind::Device;
 use crate::outcome::{Judge, Outcome};
@@ -91,28 +92,31 @@ pub(crate) unsafe fn read<B: Backend>(
     let words = match unsafe { UsmVec::<u32, Device, B>::from_allocation(words, outcome.len) } {
         Ok(words) => words,
         Err((_, error)) => {
-            outcome.conclude(Err(error));
+            outcome.conclude(Err(error), true);
             return;
         }
     };
     let mut again = Again { context: &context, block, serial, outcome, words: Some(words) };
     let Some(words) = &again.words else { return };
-    let result = copy_and_judge(outcome, &context, words);
-    if outcome.conclude(result) {
+    let copied = copy(outcome, &context, words);
+    // A host view keeps copies away for a time only.
+    let is_final = !matches!(&copied, Err(error) if matches!(error.kind, ErrorKind::HostViewLive { .. }));
+    outcome.conclude(copied.and_then(|copied| (outcome.judge)(&copied)), is_final);
+    if is_final {
         drop(again.words.take());
     }
 }
 
-fn copy_and_judge<B: Backend>(
+fn copy<B: Backend>(
     outcome: &Outcome,
     context: &Context<B>,
     words: &UsmVec<u32, Device, B>,
-) -> Result<()> {
+) -> Result<Vec<u32>> {
     // A separate queue: in the queue of the operation the copy would wait for later work.
     let queue = context.queue(QueueOrder::OutOfOrder)?;
     let mut copied = vec![0; outcome.len];
     queue.read_to_slice(&mut copied, words)?;
-    (outcome.judge)(&copied)
+    Ok(copied)
 }
 
 /// If it is dropped with its words, the record is read again later: a host view forbade the copy,

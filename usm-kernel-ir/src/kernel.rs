@@ -89,8 +89,10 @@ pub const ASSERTION: &str = "assert ";
 pub(crate) const LOG: &str = "print ";
 
 impl Array {
-    /// Whether no two items store in one element, by the way in which the array is used.
-    pub(crate) fn is_log(&self) -> bool {
+    /// Whether no two items store in one element, by the way in which the array is used. Only the
+    /// front end of Python makes such arrays.
+    #[must_use]
+    pub fn is_log(&self) -> bool {
         self.name.starts_with(LOG)
     }
 

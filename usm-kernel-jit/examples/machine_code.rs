@@ -1,7 +1,7 @@
 //! Compiles the text form of a kernel to machine code and runs two of three groups.
 
 use usm_kernel_ir::{text, verify};
-use usm_kernel_jit::Code;
+use usm_kernel_jit::machine::Code;
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
     let kernel = text::parse(

@@ -2,7 +2,7 @@
 
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{emit::checked, text, verify};
-use usm_kernel_jit::Code;
+use usm_kernel_jit::machine::Code;
 
 /// Each item of 2 by 4 sets the element `shift` after its own in a 3 by 4 array, and adds to the
 /// element at `count` of an atomic counter with one element.

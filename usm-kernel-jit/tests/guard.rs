@@ -1,7 +1,7 @@
 //! A condition that becomes false in the middle of a row: later items do nothing.
 
 use usm_kernel_ir::{text, verify};
-use usm_kernel_jit::Code;
+use usm_kernel_jit::machine::Code;
 
 const ITEMS: usize = 40;
 

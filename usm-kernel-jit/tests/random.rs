@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Literal, Parameter, Scalar, Space, verify};
-use usm_kernel_jit::{Code, Pause};
+use usm_kernel_jit::{host::Pause, machine::Code};
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, build_cases, first_seed, long_program};
 

@@ -88,7 +88,7 @@ mod _usm {
         crate::device::defaults::prepare(module.py())?;
         crate::storage::pool::prepare(module.py())?;
         crate::storage::track::prepare(module.py())?;
-        crate::kernel::keep_code_of_copies();
+        usm_kernel_jit::cache::keep_code_of_copies();
         crate::process::exit::register(module)
     }
 }

@@ -166,3 +166,27 @@ def test_odd_functions_are_their_own_source():
     assert found.tolist() == [3.5] * 3
     usm.kernel(plain)[1](found)
     assert found.tolist() == [1, 2.5, 3.5]
+
+
+def test_check_and_proof_use_the_code_of_launches(monkeypatch):
+    import usm._kernel
+
+    keys, compiled = [], usm._kernel.compiled
+
+    def counted(source, key):
+        keys.append(key)
+        return compiled(source, key)
+
+    monkeypatch.setattr(usm._kernel, "compiled", counted)
+
+    @usm.kernel
+    def twice(a):
+        i = usm.get_global_id(0)
+        a[i] = 2 * a[i]
+
+    a = usm.full(4, 1, "i4", device="host")
+    for _ in range(2):
+        twice.check[4](a)
+        assert twice.proof[4](a) == "proven"
+        twice[4](a)
+    assert a.tolist() == [4] * 4 and len(keys) == 1

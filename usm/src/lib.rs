@@ -17,8 +17,6 @@ pub use usm_core::*;
 pub use usm_cuda as cuda;
 #[cfg(feature = "interface")]
 pub use usm_interface as interface;
-#[cfg(feature = "kernel")]
-pub use usm_kernel as kernel;
 #[cfg(feature = "level-zero")]
 pub use usm_level_zero as level_zero;
 #[cfg(feature = "nrt")]
@@ -31,3 +29,16 @@ pub use usm_pool as pool;
 pub use usm_prune as prune;
 #[cfg(feature = "sycl")]
 pub use usm_sycl as sycl;
+
+/// Kernels: nd-ranges, launches, one source for the host and all devices.
+#[cfg(feature = "kernel")]
+pub mod kernel {
+    pub use usm_kernel::*;
+
+    /// Kernels that are compiled at run time: arguments, launches and errors of
+    /// [`compile`].
+    #[cfg(feature = "jit")]
+    pub use usm_kernel_jit as jit;
+    #[cfg(feature = "jit")]
+    pub use usm_kernel_jit::compile;
+}

@@ -1,15 +1,15 @@
 //! The pages of the libraries: every warning of rustdoc, such as a broken link, is an error.
 
 use crate::command::cargo;
-use crate::public_api::CRATES;
+use crate::members;
 use crate::report::Report;
 
 /// Those whose pages `cargo xtask ci` makes alone: rustdoc checks all their dependencies, which are
 /// a code generator and an inference engine.
-const LATER: [&str; 2] = ["usm-kernel-jit", "usm-cli"];
+const LATER: [&str; 3] = ["usm-kernel-jit", "usm", "usm-cli"];
 
 pub(crate) fn part(report: &mut Report) {
-    let crates = CRATES.iter().filter(|name| !LATER.contains(name));
+    let crates = members::published().iter().filter(|name| !LATER.contains(name));
     let packages = crates.flat_map(|name| ["-p", name]);
     report.command(
         "documentation of the libraries",

@@ -6,27 +6,8 @@ use std::fs;
 
 use crate::Failure;
 use crate::command::{cargo, describe, quietly};
-use crate::environment;
 use crate::report::Report;
-
-/// The members that have features. usm-python needs Python and has only one form.
-const PACKAGES: [&str; 15] = [
-    "level-zero-sys",
-    "usm-interface",
-    "usm-core",
-    "usm-pool",
-    "usm-kernel-ir",
-    "usm-kernel",
-    "usm-opencl",
-    "usm-level-zero",
-    "usm-cuda",
-    "usm-sycl",
-    "usm-nrt",
-    "usm-prune",
-    "usm-plan",
-    "usm",
-    "usm-cli",
-];
+use crate::{environment, members};
 
 /// `cargo xtask features`.
 pub(crate) fn run_command() -> Result<(), Failure> {
@@ -47,7 +28,9 @@ pub(crate) enum Depth {
 /// Checks each package.
 pub(crate) fn parts(report: &mut Report, depth: Depth) {
     let what = if depth == Depth::Alone { "features alone" } else { "feature pairs" };
-    for package in PACKAGES.into_iter().filter(|package| depth == Depth::Pairs || !LATER.contains(package)) {
+    for package in
+        members::with_features().filter(|package| depth == Depth::Pairs || !LATER.contains(package))
+    {
         report.check(&format!("{what}: {package}"), || check(package, depth));
     }
     report.check("features: one runtime alone", check_runtimes);
@@ -55,7 +38,7 @@ pub(crate) fn parts(report: &mut Report, depth: Depth) {
 
 /// Those that only `cargo xtask ci` builds with each feature alone, and the test run with some sets
 /// of them: their features select other members, each of which is checked with its own.
-const LATER: [&str; 2] = ["usm", "usm-cli"];
+const LATER: [&str; 3] = ["usm", "usm-cli", "usm-kernel-jit"];
 
 fn check(package: &str, depth: Depth) -> Result<(), String> {
     let names = names(package)?;
@@ -128,7 +111,7 @@ fn combinations(names: &[String], depth: Depth) -> impl Iterator<Item = String> 
 }
 
 /// The names in the `[features]` table of a member, without `default`, which selects others.
-fn names(package: &str) -> Result<Vec<String>, String> {
+pub(crate) fn names(package: &str) -> Result<Vec<String>, String> {
     let path = environment::root().join(package).join("Cargo.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(text

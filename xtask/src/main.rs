@@ -21,6 +21,7 @@ mod links;
 mod lints;
 mod listing;
 mod loom;
+mod members;
 mod memcheck;
 mod msrv;
 mod mutants;

@@ -1,11 +1,11 @@
-//! `cargo xtask msrv`: compiles every package with the oldest Rust that its manifest states.
+//! `cargo xtask msrv`: compiles every package with the oldest Rust that its manifest states. A
+//! feature with a newer one, in the table `package.metadata.rust-version`, is compiled with that.
 
 use std::collections::BTreeMap;
 
-use crate::command::command;
-use crate::public_api::CRATES;
+use crate::command::{command, quietly};
 use crate::report::Report;
-use crate::{Failure, environment, folder, toolchains};
+use crate::{Failure, environment, features, folder, members, toolchains};
 
 /// Published as a wheel, not as a crate.
 const PYTHON: &str = "usm-python";
@@ -31,39 +31,73 @@ pub(crate) fn parts(report: &mut Report) {
             report.missing(&name, &reason);
             continue;
         }
-        let mut check = command("rustup");
-        check
-            .args(["run", &toolchain, "cargo", "check", "--quiet", "--all-features", "--target-dir"])
-            .arg(environment::target_dir().join("msrv").join(version))
-            .args(packages.iter().flat_map(|package| ["-p", package]));
-        // Those of the newer toolchain, which cargo passes on.
-        for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
-            check.env_remove(variable);
+        let (whole, parts): (Vec<&Part>, Vec<&Part>) =
+            packages.iter().partition(|part| part.features.is_none());
+        let mut failures = Vec::new();
+        let all = whole.iter().flat_map(|part| ["-p", part.package]).chain(["--all-features"]);
+        let mut runs = vec![all.map(String::from).collect::<Vec<_>>()];
+        runs.extend(parts.iter().map(|part| {
+            let names = part.features.as_deref().unwrap_or("");
+            ["-p", part.package, "--no-default-features", "--features", names].map(String::from).into()
+        }));
+        for arguments in runs.iter().filter(|arguments| arguments.len() > 1) {
+            let mut check = command("rustup");
+            check
+                .args(["run", &toolchain, "cargo", "check", "--quiet", "--target-dir"])
+                .arg(environment::target_dir().join("msrv").join(version))
+                .args(arguments);
+            // Those of the newer toolchain, which cargo passes on.
+            for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
+                check.env_remove(variable);
+            }
+            failures.extend(match quietly(&mut check) {
+                Ok((true, _)) => None,
+                Ok((false, text)) | Err(text) => Some(text),
+            });
         }
-        report.command(&name, &mut check);
+        report.check(&name, || match failures.is_empty() {
+            true => Ok(()),
+            false => Err(failures.join("\n")),
+        });
     }
 }
 
-fn counted(packages: &[&str]) -> String {
-    match packages {
-        [first, .., last] if packages.len() > 3 => format!("{first} to {last}, {} packages", packages.len()),
-        _ => packages.join(", "),
+/// A package in one of the sets.
+#[derive(Clone, Debug)]
+struct Part {
+    package: &'static str,
+    /// The features that this version compiles; `None` for all.
+    features: Option<String>,
+}
+
+fn counted(packages: &[Part]) -> String {
+    let names: Vec<&str> = packages.iter().map(|part| part.package).collect();
+    match &*names {
+        [first, .., last] if names.len() > 3 => format!("{first} to {last}, {} packages", names.len()),
+        _ => names.join(", "),
     }
 }
 
 /// The packages by the version that they state.
-fn versions() -> Result<BTreeMap<String, Vec<&'static str>>, String> {
+fn versions() -> Result<BTreeMap<String, Vec<Part>>, String> {
     let manifest = |folder: &str| folder::read(&environment::root().join(folder).join("Cargo.toml"));
     let usual = stated(&manifest("")?).ok_or("Cargo.toml: no rust-version")?;
-    let mut sets = BTreeMap::<String, Vec<&'static str>>::new();
-    for package in CRATES.into_iter().chain([PYTHON]) {
+    let mut sets = BTreeMap::<String, Vec<Part>>::new();
+    for package in members::published().iter().copied().chain([PYTHON]) {
         let text = manifest(package)?;
         let version = match stated(&text) {
             Some(own) => own,
             None if text.contains("rust-version.workspace = true") => usual.clone(),
             None => return Err(format!("{package}: no rust-version")),
         };
-        sets.entry(version).or_default().push(package);
+        let mut features = None;
+        if let Some((feature, newer)) = newer(&text) {
+            let names = features::names(package)?;
+            let others: Vec<String> = names.into_iter().filter(|name| *name != feature).collect();
+            features = Some(others.join(","));
+            sets.entry(newer).or_default().push(Part { package, features: None });
+        }
+        sets.entry(version).or_default().push(Part { package, features });
     }
     Ok(sets)
 }
@@ -74,9 +108,16 @@ fn stated(manifest: &str) -> Option<String> {
     Some(line.split('"').next()?.to_owned())
 }
 
+/// The feature that needs a newer Rust, and that.
+fn newer(manifest: &str) -> Option<(String, String)> {
+    let (_, table) = manifest.split_once("[package.metadata.rust-version]\n")?;
+    let (feature, version) = table.lines().next()?.split_once(" = ")?;
+    Some((feature.to_owned(), version.trim_matches('"').to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{stated, versions};
+    use super::{newer, stated, versions};
 
     #[test]
     fn every_package_states_one_version() {
@@ -90,6 +131,17 @@ mod tests {
             .collect();
         assert!(parsed.iter().all(|(minor, _)| *minor >= 88), "{parsed:?}");
         assert!(parsed.len() <= 3, "one for the libraries, and few exceptions: {sets:?}");
+    }
+
+    #[test]
+    fn a_feature_may_need_a_newer_version() {
+        let manifest = "[package]\n\n[package.metadata.rust-version]\njit = \"1.95\"\n";
+        assert_eq!(newer(manifest), Some(("jit".to_owned(), "1.95".to_owned())));
+        let sets = versions().expect("all state one");
+        let part = sets["1.88"].iter().find(|part| part.package == "usm-cli").expect("the command");
+        let features = part.features.as_deref().expect("without `jit`");
+        assert!(features.split(',').any(|name| name == "sycl") && !features.contains("jit"), "{features}");
+        assert!(sets["1.95"].iter().any(|part| part.package == "usm-cli" && part.features.is_none()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::command::{cargo, command, probe};
-use crate::public_api::CRATES;
+use crate::members;
 use crate::report::Report;
 use crate::{Failure, environment, folder, links, system};
 
@@ -43,10 +43,12 @@ pub(crate) fn manifests(report: &mut Report) {
         let root = folder::read(&environment::root().join("Cargo.toml"))?;
         let each = |package: &str| folder::read(&environment::root().join(package).join("Cargo.toml"));
         let mut faults = versions(&root);
-        for package in CRATES {
+        for package in members::published() {
             faults.extend(manifest(&each(package)?).into_iter().map(|fault| format!("{package}: {fault}")));
         }
-        for member in members(&root).into_iter().filter(|member| !CRATES.contains(member)) {
+        for member in
+            members::folders(&root).into_iter().filter(|member| !members::published().contains(member))
+        {
             if !each(member)?.contains("\npublish = false\n") {
                 faults.push(format!("{member}: neither a library nor `publish = false`"));
             }
@@ -55,7 +57,7 @@ pub(crate) fn manifests(report: &mut Report) {
     });
     report.check("packages: links", || {
         let mut faults = Vec::new();
-        for package in CRATES.into_iter().chain([PYTHON]) {
+        for package in members::published().iter().copied().chain([PYTHON]) {
             let page = folder::read(&environment::root().join(package).join("README.md"))?;
             faults.extend(links::published(&page).into_iter().map(|fault| format!("{package}: {fault}")));
         }
@@ -75,9 +77,9 @@ fn publish(report: &mut Report, verify: bool) {
 /// Leaves out the members that are never published.
 fn ours() -> impl Iterator<Item = String> {
     let root = folder::read(&environment::root().join("Cargo.toml")).unwrap_or_default();
-    let others: Vec<String> = members(&root)
+    let others: Vec<String> = members::folders(&root)
         .into_iter()
-        .filter(|member| !CRATES.contains(member))
+        .filter(|member| !members::published().contains(member))
         .filter_map(|member| {
             let manifest = folder::read(&environment::root().join(member).join("Cargo.toml")).ok()?;
             let name = manifest.lines().find_map(|line| line.strip_prefix("name = \""))?;
@@ -135,12 +137,6 @@ fn verdict(faults: Vec<String>) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// The folders of the workspace's members.
-fn members(root: &str) -> Vec<&str> {
-    let list = root.split_once("\nmembers = [").and_then(|(_, rest)| rest.split_once(']'));
-    list.map_or(Vec::new(), |(list, _)| list.split('"').skip(1).step_by(2).collect())
-}
-
 /// Our crates have one version, in `[workspace.package]` and in the table of dependencies.
 fn versions(root: &str) -> Vec<String> {
     let Some(version) = root.lines().find_map(|line| line.strip_prefix("version = \"")) else {
@@ -180,7 +176,7 @@ fn manifest(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{manifest, members, versions};
+    use super::{manifest, versions};
 
     #[test]
     fn one_version_is_stated_everywhere() {
@@ -191,8 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_faults_of_manifests_are_read() {
-        assert_eq!(members("[workspace]\nmembers = [\n    \"a\",\n    \"tests/b\",\n]\n"), ["a", "tests/b"]);
+    fn faults_of_manifests_are_read() {
         assert_eq!(manifest("[package]\n").len(), 9);
         assert_eq!(manifest("publish = false\n").len(), 10);
     }

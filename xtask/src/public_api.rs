@@ -12,29 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::Failure;
 use crate::command::cargo;
 use crate::report::Report;
-use crate::{environment, folder};
-
-/// The libraries, from the leaves up: the order in which they are published.
-pub(crate) const CRATES: [&str; 18] = [
-    "level-zero-sys",
-    "usm-interface",
-    "usm-prune",
-    "usm-core",
-    "usm-pool",
-    "usm-plan",
-    "usm-kernel-ir",
-    "usm-kernel-jit",
-    "usm-kernel-rust",
-    "usm-kernel-macros",
-    "usm-kernel",
-    "usm-opencl",
-    "usm-level-zero",
-    "usm-cuda",
-    "usm-sycl",
-    "usm-nrt",
-    "usm",
-    "usm-cli",
-];
+use crate::{environment, folder, members};
 
 /// A foreign crate that ours re-export under its own name.
 const OF_OTHERS: &str = "bytemuck";
@@ -56,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if !write {
         parts(&mut report);
     } else if pages(&mut report) {
-        for name in CRATES {
+        for name in members::published() {
             report.check(&format!("public interface: {name}"), || {
                 let path = kept(name);
                 fs::create_dir_all(path.parent().unwrap_or(&path))
@@ -71,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 /// Writes the pages and compares each list with them.
 pub(crate) fn parts(report: &mut Report) {
     if pages(report) {
-        for name in CRATES {
+        for name in members::published() {
             report.check(&format!("public interface: {name}"), || compare(name));
         }
     }
@@ -85,7 +63,7 @@ fn folder_of_pages() -> PathBuf {
 fn pages(report: &mut Report) -> bool {
     let _ = fs::remove_dir_all(folder_of_pages().join("doc"));
     let mut doc = cargo(["doc", "--quiet", "--no-deps", "--all-features", "--lib", "--target-dir"]);
-    doc.arg(folder_of_pages()).args(CRATES.iter().flat_map(|name| ["-p", name]));
+    doc.arg(folder_of_pages()).args(members::published().iter().flat_map(|name| ["-p", name]));
     report.command("public interface: pages", &mut doc)
 }
 

@@ -14,7 +14,7 @@ use crate::source::{self, Source, root};
 enum Reason {
     /// Only the user, by an argument or a variable, or the system's search path names it.
     Named,
-    /// `OwnFolder` in `usm-python/src/kernel/folder.rs` has checked its folder, or checks it.
+    /// `OwnFolder` in `usm-kernel-jit/src/cache/folder.rs` has checked its folder, or checks it.
     Own,
     /// A file of the package itself, or the running program.
     Package,
@@ -78,6 +78,9 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-core/src/process/system.rs", 2, Package),
     ("usm-cuda/src/kernel/compiler.rs", 1, Named),
     ("usm-cuda/src/loader.rs", 1, Named),
+    ("usm-kernel-jit/src/cache/folder.rs", 9, Own),
+    ("usm-kernel-jit/src/host/compiler.rs", 3, Own),
+    ("usm-kernel-jit/src/host/mod.rs", 1, Own),
     ("usm-kernel-rust/src/attribute.rs", 1, Package),
     ("usm-level-zero/src/loader.rs", 1, Named),
     ("usm-nrt/src/helper/random.rs", 1, System),
@@ -86,8 +89,6 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-plan/src/table.rs", 1, Named),
     ("usm-python/python/usm/_files.py", 7, Named),
     ("usm-python/python/usm/_onnxruntime.py", 5, Temporary),
-    ("usm-python/src/kernel/compiled.rs", 4, Own),
-    ("usm-python/src/kernel/folder.rs", 9, Own),
     ("usm-python/src/nrt/library.rs", 1, Package),
     ("usm-python/src/plan/pictures.rs", 3, Temporary),
     ("usm-python/src/plan/recompute.rs", 1, Named),

@@ -136,9 +136,9 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-python/src/exchange/sycl_queues.rs", "SEEN", Attached),
     ("usm-python/src/storage/track.rs", "OPEN", Attached),
     ("usm-python/src/exchange/dlpack/exchange.rs", "TABLE", Free),
-    ("usm-python/src/kernel/compiled.rs", "FOUND", Attached),
-    ("usm-python/src/kernel/compiled.rs", "MACHINE", Attached),
-    ("usm-python/src/kernel/disk_cache.rs", "PATH", Attached),
+    ("usm-kernel-jit/src/host/compiler.rs", "FOUND", Attached),
+    ("usm-kernel-jit/src/host/compiler.rs", "MACHINE", Attached),
+    ("usm-kernel-jit/src/cache/mod.rs", "PATH", Attached),
     ("usm-sycl/src/loader.rs", "OPENED", Refused),
     ("usm-sycl/src/queue.rs", "DROPPED_QUEUES", Refused),
 ];

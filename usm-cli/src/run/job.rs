@@ -41,22 +41,22 @@ pub(super) struct Job {
     pub(super) formats: Formats,
 }
 
-/// Converts a refused launch: its range and group are bad input, everything else is the device's
-/// failure.
-fn launch_error(error: LaunchError) -> Error {
+/// Converts a refused launch: its range and groups, of the option `groups`, are bad input,
+/// everything else is the device's failure.
+pub(super) fn launch_error(error: LaunchError, groups: &str) -> Error {
     match error {
         LaunchError::Memory(error) => Error::unable(error),
         LaunchError::Range(_)
         | LaunchError::WrongGroup { .. }
         | LaunchError::GroupTooLarge { .. }
-        | LaunchError::LocalMemoryTooLarge { .. } => Error::bad(error).in_field("--group"),
+        | LaunchError::LocalMemoryTooLarge { .. } => Error::bad(error).in_field(groups),
         error => Error::bad(error),
     }
 }
 
 /// Converts a failed build: a device that takes no code of the kernel is bad input, everything else
 /// is the device's failure.
-fn build_error(error: BuildError) -> Error {
+pub(super) fn build_error(error: BuildError) -> Error {
     match error {
         BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
         error => Error::unable(error).with_log(),
@@ -67,6 +67,25 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
     let start = Instant::now();
     let result = work();
     (start.elapsed().as_secs_f64(), result)
+}
+
+/// Refuses a device that accepts work and never finishes it, before the longer waits of the
+/// sample.
+pub(super) fn check_executes(queue: &Queue<Dyn>) -> Result<()> {
+    let request = Request::new(AllocKind::Device, 4);
+    let mut word = queue.context().allocate(&request).map_err(Error::unable)?;
+    let filled = queue.fill_bytes(&mut word, 0, 4, &[0]).map_err(Error::unable)?;
+    let Err(error) = filled.wait_for(FIRST_WORD) else { return Ok(()) };
+    if !matches!(error.kind, ErrorKind::Timeout { .. }) {
+        return Err(Error::unable(error));
+    }
+    // The work in flight will never end, so later waits need no time.
+    queue.context().set_wait_limit(Duration::ZERO);
+    let limit = FIRST_WORD.as_secs();
+    Err(Error::unable(format!(
+        "the device takes work and executes nothing: 4 bytes were not written within {limit} s (a driver that only records?)"
+    ))
+    .in_field("--device"))
 }
 
 impl Job {
@@ -88,28 +107,9 @@ impl Job {
         Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
     }
 
-    /// Refuses a device that accepts work and never finishes it, before the longer waits of the
-    /// sample.
-    pub(super) fn check_executes(&self) -> Result<()> {
-        let request = Request::new(AllocKind::Device, 4);
-        let mut word = self.queue.context().allocate(&request).map_err(Error::unable)?;
-        let filled = self.queue.fill_bytes(&mut word, 0, 4, &[0]).map_err(Error::unable)?;
-        let Err(error) = filled.wait_for(FIRST_WORD) else { return Ok(()) };
-        if !matches!(error.kind, ErrorKind::Timeout { .. }) {
-            return Err(Error::unable(error));
-        }
-        // The work in flight will never end, so later waits need no time.
-        self.queue.context().set_wait_limit(Duration::ZERO);
-        let limit = FIRST_WORD.as_secs();
-        Err(Error::unable(format!(
-            "the device takes work and executes nothing: 4 bytes were not written within {limit} s (a driver that only records?)"
-        ))
-        .in_field("--device"))
-    }
-
     /// The range of one item per element; the group must divide the size.
     fn item_range(&self) -> Result<NdRange<1>> {
-        NdRange::new([self.size as u64], [self.group]).map_err(|error| launch_error(error.into()))
+        NdRange::new([self.size as u64], [self.group]).map_err(|error| launch_error(error.into(), "--group"))
     }
 
     fn device<T: bytemuck::Pod>(&self, values: &[T]) -> Result<UsmVec<T, Device, Dyn>> {
@@ -158,7 +158,7 @@ impl Job {
         launch: impl FnOnce() -> core::result::Result<usm_core::Event<Dyn>, LaunchError>,
     ) -> Result<f64> {
         let (seconds, done) = timed(|| launch().and_then(|event| Ok(event.wait()?)));
-        done.map_err(launch_error)?;
+        done.map_err(|error| launch_error(error, "--group"))?;
         Ok(seconds)
     }
 
@@ -188,7 +188,7 @@ impl Job {
         self.compare(
             || {
                 let (seconds, found) = timed(|| sum(&ready, &self.queue, &a, self.group));
-                Ok((seconds, vec![found.map_err(launch_error)?]))
+                Ok((seconds, vec![found.map_err(|error| launch_error(error, "--group"))?]))
             },
             || {
                 let (seconds, sum) = timed(|| reduce_plain(&numbers));
@@ -205,7 +205,8 @@ impl Job {
             return Err(Error::bad(error).in_field("--group"));
         }
         let side = size as u64;
-        let range = NdRange::covering([side; 2], [TILE; 2]).map_err(|error| launch_error(error.into()))?;
+        let range =
+            NdRange::covering([side; 2], [TILE; 2]).map_err(|error| launch_error(error.into(), "--group"))?;
         let ready = self.build_kernel()?;
         let (a, b) = (Self::numbers(elements, 5), Self::numbers(elements, 7));
         let (device_a, device_b) = (self.device(&a)?, self.device(&b)?);
@@ -229,7 +230,7 @@ impl Job {
     pub(super) fn histogram(&self) -> Result<Outcome> {
         let groups = (self.size as u64).div_ceil(self.group.saturating_mul(COUNTED).max(1));
         let range = NdRange::new([self.group.saturating_mul(groups)], [self.group])
-            .map_err(|error| launch_error(error.into()))?;
+            .map_err(|error| launch_error(error.into(), "--group"))?;
         let values: Vec<u8> = (0..self.size).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
         let (device_values, ready) = (self.device(&values)?, self.build_kernel()?);
         self.compare(

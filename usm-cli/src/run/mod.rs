@@ -1,9 +1,14 @@
-//! `usm run`: runs a sample kernel on a device, compares it with a plain loop and times both.
+//! `usm run`: runs a sample kernel on a device, compares it with a plain loop and times both; or a
+//! kernel of a file, which it compares with the interpreter.
 
+mod file;
 mod job;
+mod value;
 
 use core::fmt;
+use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use usm_core::QueueOrder;
@@ -16,27 +21,81 @@ use job::Job;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The kernel.
-    #[arg(value_enum)]
-    kernel: Sample,
+    /// A sample, or a file with a kernel of your own: Rust with `#[kernel]`s, or nodes where its
+    /// name ends in `.ir`.
+    #[arg(value_parser = WorkParser, value_name = "KERNEL|FILE")]
+    work: Work,
     /// Any device that `usm devices` lists; other devices than the host compile the kernel first
     /// [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
-    /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
+    /// For a sample: elements; rows and columns of each matrix for matmul [default: 1048576; 512
+    /// for matmul].
     #[arg(long)]
     size: Option<usize>,
-    /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an
-    /// element; 256 for matmul, at least 2 for scan [default: 256 or the largest divisor below].
+    /// For a sample: work-items in a group; must divide the size for reverse and saxpy, which have
+    /// one item an element; 256 for matmul, at least 2 for scan [default: 256 or the largest
+    /// divisor below].
     #[arg(long)]
     group: Option<u64>,
-    /// The code for a device that takes several formats [default: source on a processor, elsewhere
-    /// binaries before source].
+    /// For a sample: the code for a device that takes several formats [default: source on a
+    /// processor, elsewhere binaries before source].
     #[arg(long, value_enum)]
     code: Option<Format>,
     /// Runs; all are checked, the fastest is reported.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// For a file: which of its kernels [default: the only one].
+    #[arg(long = "kernel", value_name = "NAME")]
+    kernel_name: Option<String>,
+    /// For a file: an argument of the kernel, one for each parameter. `f32:1024` is an array of
+    /// 1024 small whole numbers, `f32:1024=0.5` one of equal elements, `0.5` a number.
+    #[arg(long, value_name = "TYPE:SIZE|VALUE", allow_hyphen_values = true)]
+    arg: Vec<value::Given>,
+    /// For a file: work-items in each dimension, the fastest one last.
+    #[arg(long, value_name = "N[,M[,K]]", value_delimiter = ',')]
+    global: Vec<u64>,
+    /// For a file: work-items of a group [default: what the kernel declares, else the device's
+    /// choice].
+    #[arg(long, value_name = "N[,M[,K]]", value_delimiter = ',')]
+    local: Vec<u64>,
+    /// For a file: look for an index outside, a race, uninitialised local memory or a divergent
+    /// barrier, by the interpreter in three orders of items; run nothing.
+    #[arg(long)]
+    check: bool,
+}
+
+/// What runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Work {
+    Sample(Sample),
+    File(PathBuf),
+}
+
+/// Reads a sample's name, or the path of a file that ends in `.rs` or `.ir`.
+#[derive(Clone, Copy, Debug)]
+struct WorkParser;
+
+impl TypedValueParser for WorkParser {
+    type Value = Work;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Work, clap::Error> {
+        let path = PathBuf::from(value);
+        if path.extension().is_some_and(|extension| extension == "rs" || extension == "ir") {
+            return Ok(Work::File(path));
+        }
+        let sample = clap::value_parser!(Sample).parse_ref(command, argument, value)?;
+        Ok(Work::Sample(sample))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Sample::value_variants().iter().filter_map(Sample::to_possible_value)))
+    }
 }
 
 /// Formats of code.
@@ -92,15 +151,44 @@ struct Report {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
-    let context = match &arguments.device {
-        Some(selector) => backends::select(selector).map_err(|error| error.in_field("--device"))?,
-        None => backends::from_environment("host")?,
-    };
+    match &arguments.work {
+        Work::Sample(sample) => {
+            let of_files = [
+                ("--kernel", arguments.kernel_name.is_some()),
+                ("--arg", !arguments.arg.is_empty()),
+                ("--global", !arguments.global.is_empty()),
+                ("--local", !arguments.local.is_empty()),
+                ("--check", arguments.check),
+            ];
+            refuse(&of_files, "for a kernel of a file: a sample has its own")?;
+            run_sample(*sample, arguments, json)
+        }
+        Work::File(file) => {
+            let of_samples = [
+                ("--size", arguments.size.is_some()),
+                ("--group", arguments.group.is_some()),
+                ("--code", arguments.code.is_some()),
+            ];
+            refuse(&of_samples, "for a sample: a kernel of a file has --arg, --global and --local")?;
+            file::run(file, arguments, json)
+        }
+    }
+}
+
+/// Refuses the first option that is stated.
+fn refuse(options: &[(&str, bool)], reason: &str) -> Result<()> {
+    match options.iter().find(|(_, is_stated)| *is_stated) {
+        Some((option, _)) => Err(Error::bad(reason).in_field(option)),
+        None => Ok(()),
+    }
+}
+
+fn run_sample(sample: Sample, arguments: &Arguments, json: bool) -> Result<Exit> {
+    let context = backends::select_or_host(arguments.device.as_deref())?;
     if arguments.code.is_some() && Module::formats(&context).is_empty() {
         let device = backends::name(context.info());
         return Err(Error::bad(format!("{device} takes no code: kernels are Rust there")).in_field("--code"));
     }
-    let sample = arguments.kernel;
     let size = arguments.size.unwrap_or(if sample == Sample::Matmul { 512 } else { 1 << 20 });
     let job = Job {
         queue: context.queue(QueueOrder::InOrder).map_err(Error::unable)?,
@@ -110,7 +198,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         formats: arguments.code.map_or(Formats::all(), Format::flag),
     };
     job.check_memory(sample)?;
-    job.check_executes()?;
+    job::check_executes(&job.queue)?;
     let outcome = match sample {
         Sample::Reverse => job.reverse(),
         Sample::Reduce => job.reduce(),

@@ -88,7 +88,7 @@ fn what_is_refused_has_its_place() {
         ),
         ("syntax.rs", "fn f( {", "syntax.rs:1:"),
         ("none.rs", "fn f() {}", "no function with `#[kernel]`"),
-        ("some.rs", SOURCE, "several kernels, choose one by --kernel: double, sums"),
+        ("some.rs", SOURCE, "--kernel: several kernels, choose one: double, sums"),
         ("short.ir", "(kernel \"f\"", "short.ir:1:12: the text ends"),
     ] {
         let path = file(&folder, name, text.as_bytes());

@@ -28,6 +28,7 @@ mod range_plan;
 mod replay;
 mod run;
 mod run_devices;
+mod run_file;
 mod runtimes;
 mod shell;
 #[cfg(unix)]

@@ -1,26 +1,18 @@
 //! A kernel for arguments of certain types: nodes, proofs, and device code.
 
 mod build;
-mod proven;
-
-use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use usm_core::DeviceType;
 use usm_core::backend::Dyn;
-use usm_kernel::Function;
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::inspect::{Inspector, Verdict};
-use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
-use usm_kernel_ir::{
-    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId,
-    emit, length, text, verify,
-};
+use usm_kernel_ir::{ArrayId, Kernel, Literal, Parameter, Place, Scalar, Value, ValueId, text};
+use usm_kernel_jit::device::DeviceCodes;
+use usm_kernel_jit::host::HostCodes;
+use usm_kernel_jit::program::{Open, Program};
 
-use self::proven::Proven;
 use super::argument::{Argument, Memory};
-use super::compiled::Compiled;
 use crate::device::runtime::Stream;
 use crate::process::fork::Replaced;
 use crate::text::error::Class;
@@ -37,10 +29,10 @@ pub(crate) enum Source {
     Table(usize),
 }
 
-/// Verified nodes.
+/// A program of `usm._kernel`, with the origin of its parameters.
 #[derive(Debug)]
 pub(crate) struct Code {
-    pub(crate) ir: Kernel,
+    pub(crate) program: Program,
     /// One for each parameter of the nodes.
     pub(crate) sources: Vec<Source>,
     pub(crate) tables: Vec<Vec<u8>>,
@@ -50,99 +42,13 @@ pub(crate) struct Code {
     /// kernel itself, and its dimension.
     extents: Vec<(u32, i64, usize)>,
     bounded: Vec<Bounded>,
-    pub(crate) bounds: Claims,
-    /// The conditions for `bounds` and for the absence of races, or the reason why there are none.
-    pub(crate) claims: Result<Claims, Refusal>,
-    /// The answers about launches that these conditions leave undecided.
-    inspector: Mutex<Inspector>,
-    /// The last launches whose indices are all inside.
-    proven: Mutex<Proven>,
     /// Whether no two arrays share memory.
     apart: bool,
     /// Whether the kernel writes each parameter.
     written: Vec<bool>,
-    /// Answers of the nodes that every launch needs.
-    pub(crate) answers: Answers,
-    /// Machine code of the host, by the indices that it checks.
-    host: Replaced<Vec<(Open, Host)>>,
-    functions: Replaced<Vec<(FunctionKey, Function<Dyn>)>>,
+    host: Replaced<HostCodes>,
+    functions: Replaced<DeviceCodes<Dyn>>,
 }
-
-/// What a launch asks the nodes. The answers are kept, because each is a walk through the nodes.
-#[derive(Debug)]
-pub(crate) struct Answers {
-    pub(crate) needs_groups: bool,
-    /// [`Kernel::is_guarded`].
-    guarded: bool,
-    /// Whether there are atomic operations on memory that groups share.
-    pub(crate) has_atomics: bool,
-    /// Local arrays: the type of their elements, and their lengths.
-    pub(crate) locals: Vec<(Scalar, Expr)>,
-    /// The arrays whose lengths the code takes.
-    pub(crate) lengths: Vec<ArrayId>,
-    /// The same for code that checks indices.
-    pub(crate) checked_lengths: Vec<ArrayId>,
-    /// The scalars of [`Kernel::strides`].
-    strides: Vec<ValueId>,
-}
-
-impl Answers {
-    fn of(ir: &Kernel, bounds: &Claims) -> Self {
-        Self {
-            needs_groups: ir.needs_groups(),
-            guarded: ir.is_guarded(),
-            has_atomics: has_atomics(ir),
-            locals: emit::locals(ir),
-            lengths: ir.lengths(),
-            checked_lengths: checked::lengths(ir, bounds),
-            strides: ir.strides(),
-        }
-    }
-}
-
-fn inspector_of(ir: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusal>) -> Inspector {
-    let races = claims.as_ref().map_or_else(|_| Vec::new(), |claims| claims.races.clone());
-    Inspector::new(ir.clone(), Claims { bounds: bounds.bounds.clone(), races })
-}
-
-fn has_atomics(ir: &Kernel) -> bool {
-    let mut found = ir.arrays.iter().any(|array| matches!(array.space, Space::Atomic));
-    let mut note = |stmt: &Stmt| {
-        if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
-            found |= ir.array(*array).space.is_parameter();
-        }
-    };
-    ir.for_each(&mut note, &mut |_| ());
-    found
-}
-
-/// The number of a function's context, and which one it is.
-type FunctionKey = (u64, Variant);
-
-/// Which of a kernel's functions for a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Variant {
-    /// It checks indices.
-    pub(crate) checks: bool,
-    /// It is built with [`emit::SCALAR_LOOPS`].
-    pub(crate) scalar: bool,
-    /// It gets the sizes of the range, and ignores items beyond it.
-    pub(crate) guarded: bool,
-}
-
-/// Machine code; `None` where the kernel is interpreted.
-type Host = Result<Option<Arc<Compiled>>, String>;
-
-/// The indices that a launch does not prove to be inside: a bit for each of the bounds, or
-/// [`ALL`].
-pub(crate) type Open = u64;
-
-/// All indices, also where there are more than bits.
-pub(crate) const ALL: Open = u64::MAX;
-
-/// The most sets of indices for which one kernel has machine code of its own. Further launches
-/// check all indices.
-const SETS: usize = 4;
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
 /// tables, extents, bounds and the log. An array that the kernel writes has dimension 1, other
@@ -159,14 +65,7 @@ impl Code {
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
         let (nodes, sources, tables, extents, bounded, log): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
-        let refused = |refusal: &Refusal| {
-            let mut message = format!("{}: {}", ir.locate(refusal.place), refusal.message);
-            if let Some(other) = refusal.other {
-                message += &format!(" (see {})", ir.locate(other));
-            }
-            Class::Kernel.error(message)
-        };
-        verify(&ir).map_err(|refusal| refused(&refusal))?;
+        let program = Program::new(ir).map_err(|error| Class::Kernel.error(error.to_string()))?;
         let source = |(sort, argument, dimension): &(u8, usize, usize)| match sort {
             0 => Source::Array(*argument),
             1 => Source::Scalar(*argument),
@@ -177,33 +76,21 @@ impl Code {
         };
         let written = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
         let sources: Vec<Source> = sources.iter().map(source).collect();
-        if sources.len() != ir.parameters.len() {
+        if sources.len() != program.kernel().parameters.len() {
             return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
         }
-        let (bounds, claims) = (bounds(&ir), claims(&ir));
-        let inspector = Mutex::new(inspector_of(&ir, &bounds, &claims));
-        Ok(Self {
-            written,
-            apart,
-            extents,
-            bounded,
-            answers: Answers::of(&ir, &bounds),
-            bounds,
-            claims,
-            inspector,
-            proven: Mutex::default(),
-            functions: Replaced::default(),
-            host: Replaced::default(),
-            sources,
-            tables,
-            log,
-            ir,
-        })
+        let (host, functions) = (Replaced::default(), Replaced::default());
+        Ok(Self { program, sources, tables, log, extents, bounded, apart, written, host, functions })
+    }
+
+    /// The nodes.
+    pub(crate) const fn ir(&self) -> &Kernel {
+        self.program.kernel()
     }
 
     /// The message with the place of the kernel in front.
     pub(crate) fn error(&self, message: &str) -> PyErr {
-        Class::Kernel.error(format!("{}: kernel {}: {message}", self.ir.locate(self.ir.place), self.ir.name))
+        Class::Kernel.error(self.program.located(message))
     }
 
     pub(crate) fn writes(&self, parameter: usize) -> bool {
@@ -218,7 +105,7 @@ impl Code {
         len: u64,
         arguments: &[Argument],
     ) -> PyErr {
-        let (located, declared) = (self.ir.locate(place), self.ir.array(array));
+        let (located, declared) = (self.ir().locate(place), self.ir().array(array));
         let name = &declared.name;
         if declared.assertion().is_some() {
             return Class::Kernel.error(format!("{located}: `{name}` is false"));
@@ -227,7 +114,7 @@ impl Code {
         let (argument, dimension) = match extent {
             Some((_, argument, dimension)) => (usize::try_from(*argument).ok(), *dimension),
             None => {
-                let mut parameters = self.sources.iter().zip(&self.ir.parameters);
+                let mut parameters = self.sources.iter().zip(&self.ir().parameters);
                 let found = parameters.find(|(_, parameter)| **parameter == Parameter::Array(array));
                 let argument = found.and_then(|(source, _)| match source {
                     Source::Array(argument) => Some(*argument),
@@ -249,7 +136,7 @@ impl Code {
     /// The name of an element: its index in each dimension, or its number if the array has one
     /// dimension or the number does not determine them.
     pub(crate) fn element(&self, array: ArrayId, index: u64, arguments: &[Argument]) -> String {
-        let parameters = self.sources.iter().zip(&self.ir.parameters);
+        let parameters = self.sources.iter().zip(&self.ir().parameters);
         let argument = parameters.into_iter().find_map(|(source, parameter)| match (source, parameter) {
             (Source::Array(argument), Parameter::Array(known)) if *known == array => arguments.get(*argument),
             _ => None,
@@ -261,54 +148,6 @@ impl Code {
         indices.map_or_else(|| index.to_string(), |indices| format!("{indices:?}"))
     }
 
-    /// The indices that a launch leaves open; 0 where all are inside for any contents of the
-    /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
-    /// may take longer than the launch.
-    pub(crate) fn open(&self, shape: &Shape<'_>, first: bool) -> Open {
-        if self.bounds.bounds.is_empty() || self.proven.try_lock().is_ok_and(|proven| proven.has(shape)) {
-            return 0;
-        }
-        let mut open = 0;
-        if self.bounds.unproven(shape).is_some() && !shape.global.contains(&0) {
-            let places = self.inspected(|inspector| inspector.open_bounds(shape, first));
-            open = places.into_iter().fold(0, |open, place| match place {
-                0..63 => open | 1 << place,
-                _ => ALL,
-            });
-        }
-        if open == 0
-            && let Ok(mut proven) = self.proven.try_lock()
-        {
-            proven.keep(shape);
-        }
-        open
-    }
-
-    /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.
-    fn inspected<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
-        match self.inspector.try_lock() {
-            Ok(mut inspector) => ask(&mut inspector),
-            Err(_) => ask(&mut inspector_of(&self.ir, &self.bounds, &self.claims)),
-        }
-    }
-
-    /// The verdict about a launch whose claims leave the order of items undecided. Without `first`,
-    /// `None` at the first question, since an inspection may take longer than the launch.
-    pub(crate) fn verdict(&self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
-        self.claims.as_ref().ok()?;
-        self.inspected(|inspector| match first {
-            true => Some(inspector.verdict(shape)),
-            false => inspector.verdict_if_repeated(shape),
-        })
-    }
-
-    /// The claims about these indices.
-    pub(crate) fn claims_of(&self, open: Open) -> Claims {
-        let is_open = |place: usize| open == ALL || (place < 63 && open >> place & 1 == 1);
-        let bounds = self.bounds.bounds.iter().enumerate().filter(|(place, _)| is_open(*place));
-        Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), races: Vec::new() }
-    }
-
     /// The error of the words that code which checks these indices recorded, if it recorded any.
     pub(crate) fn recorded(
         &self,
@@ -317,7 +156,7 @@ impl Code {
         arguments: &[Argument],
     ) -> PyResult<()> {
         let Some(checked::Outside { place, index, len }) = checked::read(&words) else { return Ok(()) };
-        Err(match checked::places(&self.claims_of(open)).get(place) {
+        Err(match checked::places(&self.program.claims_of(open)).get(place) {
             Some(at) => self.index_error(*at, index, len, arguments),
             None => self.error("an index outside of its array"),
         })
@@ -344,10 +183,10 @@ impl Code {
     pub(crate) fn values(&self, arguments: &[Argument]) -> PyResult<Vec<Literal>> {
         self.check_bounded(arguments)?;
         let mut values: Vec<Literal> =
-            self.ir.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
-        for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {
+            self.ir().values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
+        for (source, parameter) in self.sources.iter().zip(&self.ir().parameters) {
             let Parameter::Value(id) = parameter else { continue };
-            let value = self.ir.value(*id);
+            let value = self.ir().value(*id);
             values[id.0 as usize] = self.value(*source, value, arguments)?;
         }
         Ok(values)
@@ -397,13 +236,13 @@ impl Code {
 
     /// The length of each array of the nodes, in elements; 0 for local and private ones.
     pub(crate) fn lengths(&self, arguments: &[Argument]) -> PyResult<Vec<u64>> {
-        let mut lengths = vec![0; self.ir.arrays.len()];
-        for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {
+        let mut lengths = vec![0; self.ir().arrays.len()];
+        for (source, parameter) in self.sources.iter().zip(&self.ir().parameters) {
             let Parameter::Array(id) = parameter else { continue };
             lengths[id.0 as usize] = match source {
                 Source::Table(place) => {
                     let bytes = self.tables.get(*place).map_or(0, Vec::len) as u64;
-                    bytes / self.ir.array(*id).element.bytes()
+                    bytes / self.ir().array(*id).element.bytes()
                 }
                 _ => {
                     let memory = self.memory(*source, arguments)?;
@@ -414,17 +253,11 @@ impl Code {
         Ok(lengths)
     }
 
-    /// The local memory of a group in bytes, as far as it is known without a launch.
-    pub(crate) fn local_bytes(&self) -> u64 {
-        let locals = self.answers.locals.iter();
-        locals.map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
-    }
-
     /// The most work-items of a group on all devices that the code was built for.
     pub(crate) fn group_limit(&self, py: Python<'_>) -> Option<u64> {
         let functions = self.functions.lock_of(py);
         let functions = functions.lock_py_attached(py).ok()?;
-        functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
+        functions.group_limit()
     }
 
     /// Whether a launch with these scalars on a device takes the code for strides of 0. The stride
@@ -434,11 +267,12 @@ impl Code {
         stream: &Stream,
         (values, arguments): (&[Literal], &[Argument]),
     ) -> bool {
-        if self.answers.strides.is_empty() || stream.context().info().device_type != DeviceType::Cpu {
+        let strides = &self.program.answers().strides;
+        if strides.is_empty() || stream.context().info().device_type != DeviceType::Cpu {
             return false;
         }
         let origin = |id: ValueId| {
-            let place = self.ir.parameters.iter().position(|one| *one == Parameter::Value(id));
+            let place = self.ir().parameters.iter().position(|one| *one == Parameter::Value(id));
             place.map(|place| self.sources[place])
         };
         let counts = |id: ValueId| match origin(id) {
@@ -448,6 +282,6 @@ impl Code {
             },
             _ => true,
         };
-        self.answers.strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
+        strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
     }
 }

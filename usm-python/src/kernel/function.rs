@@ -39,7 +39,8 @@ pub(crate) struct PyKernelFunction {
     pub(crate) strict: bool,
     /// Whether its item is of a range with groups: numba-dpex's `NdItem`.
     pub(crate) grouped: bool,
-    codes: Mutex<HashMap<Key, Cell>>,
+    /// Shared with `check` and `proof`, which need the same code.
+    codes: Arc<Mutex<HashMap<Key, Cell>>>,
     mode: Mode,
 }
 
@@ -55,7 +56,7 @@ impl PyKernelFunction {
         strict: bool,
         grouped: bool,
     ) -> Self {
-        let (codes, mode) = (Mutex::default(), Mode::Run);
+        let (codes, mode) = (Arc::default(), Mode::Run);
         Self { function, make, parameters, name, place, strict, grouped, codes, mode }
     }
 
@@ -106,10 +107,10 @@ impl PyKernelFunction {
     ) -> PyResult<Bound<'py, PyAny>> {
         let code = self.code_of(py, &self.signature_key(signature, ndim)?)?;
         let text = match target {
-            "ir" => text::write(&code.ir),
-            "opencl-c" => emit::opencl_c(&code.ir),
-            "cuda-c" => emit::cuda_c(&code.ir),
-            "spir-v" => return Ok(PyBytes::new(py, &emit::spirv(&code.ir)).into_any()),
+            "ir" => text::write(code.ir()),
+            "opencl-c" => emit::opencl_c(code.ir()),
+            "cuda-c" => emit::cuda_c(code.ir()),
+            "spir-v" => return Ok(PyBytes::new(py, &emit::spirv(code.ir())).into_any()),
             other => {
                 let message =
                     format!("{other:?} is no target: \"opencl-c\", \"cuda-c\", \"spir-v\" and \"ir\" are");
@@ -123,7 +124,7 @@ impl PyKernelFunction {
     /// the first launch.
     #[getter]
     fn local_mem_size(&self, py: Python<'_>) -> u64 {
-        self.codes(py).iter().map(|code| code.local_bytes()).max().unwrap_or(0)
+        self.codes(py).iter().map(|code| code.program.local_bytes()).max().unwrap_or(0)
     }
 
     /// Largest number of work-items in a group on the devices used so far; ``None`` before the
@@ -158,7 +159,7 @@ impl PyKernelFunction {
             place: self.place.clone(),
             strict: self.strict,
             grouped: self.grouped,
-            codes: Mutex::default(),
+            codes: Arc::clone(&self.codes),
             mode,
         }
     }

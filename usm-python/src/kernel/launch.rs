@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
 use usm_core::{Event, Selector};
-use usm_kernel_ir::inspect::Verdict;
-use usm_kernel_ir::proof::{Claims, Shape};
+use usm_kernel_ir::proof::Shape;
 use usm_kernel_ir::{Literal, Parameter};
+use usm_kernel_jit::program::{Answer, Open, Words};
 
 use super::argument::{Argument, Memory, check_unmoved, move_to_device};
-use super::code::{Code, Open, Source};
+use super::code::{Code, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
 use super::{device, host, print};
@@ -199,13 +199,13 @@ impl PyLaunch {
         if let Some(local) = &self.sizes.local {
             return Ok(Some(local.clone()));
         }
-        if !code.answers.needs_groups {
+        if !code.program.answers().needs_groups {
             return Ok(None);
         }
         let items: u64 = global.iter().product();
         let limit = stream.context().info().max_work_group_size;
         if items > limit {
-            let name = &code.ir.name;
+            let name = &code.ir().name;
             return Err(code.error(&format!(
                 "it needs groups, and {items} work-items are too many for one, whose limit is {limit}: write \
                  {name}[global, local](..)"
@@ -277,10 +277,10 @@ impl PyLaunch {
 impl Prepared {
     /// The indices that may be outside, for some contents of the arrays.
     fn open(&self) -> Open {
-        self.with_shape(|shape| self.code.open(shape, self.strict))
+        self.with_shape(|shape| self.code.program.open(shape, self.strict))
     }
 
-    fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> R {
+    pub(crate) fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> R {
         let Self { global, lengths, values, .. } = self;
         let local = self.local.as_deref().unwrap_or(&[1; 3][..global.len()]);
         ask(&Shape { global, local, lengths, values })
@@ -304,7 +304,7 @@ impl Prepared {
     /// The first two arguments whose memory overlaps, of which the kernel writes one.
     fn overlap_where(&self, shares: impl Fn(&Memory, &Memory) -> bool) -> Option<String> {
         let code = &self.code;
-        let parameters = code.sources.iter().zip(&code.ir.parameters).enumerate();
+        let parameters = code.sources.iter().zip(&code.ir().parameters).enumerate();
         let arrays: Vec<_> = parameters
             .filter_map(|(place, (source, parameter))| {
                 let (Source::Array(argument), Parameter::Array(id)) = (source, parameter) else {
@@ -313,7 +313,7 @@ impl Prepared {
                 let Argument::Array(memory) = self.arguments.get(*argument)? else { return None };
                 let (start, len) = memory.span();
                 let start = memory.side.storage.address().wrapping_add(start);
-                Some((&code.ir.array(*id).name, start, len, code.writes(place), memory))
+                Some((&code.ir().array(*id).name, start, len, code.writes(place), memory))
             })
             .collect();
         for (place, (name, start, len, writes, memory)) in arrays.iter().enumerate() {
@@ -321,7 +321,7 @@ impl Prepared {
                 let first = (*start).max(*other_start);
                 let end = start.wrapping_add(*len).min(other_start.wrapping_add(*other_len));
                 if first < end && (*writes || *other_writes) && shares(memory, other_memory) {
-                    let place = code.ir.locate(code.ir.place);
+                    let place = code.ir().locate(code.ir().place);
                     let bytes = end - first;
                     return Some(format!("{place}: `{name}` and `{other}` share {bytes} bytes"));
                 }
@@ -330,85 +330,27 @@ impl Prepared {
         None
     }
 
-    /// Whether threads may run groups at once: it is proven that no two work-items touch an element
-    /// that one of them writes. Atomic operations of the host's code are those of one thread.
+    /// Whether threads may run groups at once: no two items race, and no two arrays overlap.
     pub(crate) fn may_be_divided(&self) -> bool {
-        let claims = self.code.claims.as_ref().ok().filter(|_| !self.code.answers.has_atomics);
-        let free = |claims: &Claims| {
-            self.with_shape(|shape| {
-                let inspected = || self.code.verdict(shape, false) == Some(Verdict::Free);
-                claims.race(shape).is_none() || inspected()
-            })
-        };
-        claims.is_some_and(free) && self.overlap().is_none()
+        self.with_shape(|shape| self.code.program.may_be_divided(shape)) && self.overlap().is_none()
     }
 
     /// `proven`, `inspected`, or the place and the condition that is not proven. `otherwise` says
     /// what becomes of a launch with an index that is not proven.
     fn proof(&self, otherwise: &str) -> String {
-        let ir = &self.code.ir;
-        let element = |array, index| self.code.element(array, index, &self.arguments);
-        let overlap = self.overlap();
-        self.with_shape(|shape| {
-            let open = self.code.open(shape, true);
-            let is_inspected = self.code.bounds.unproven(shape).is_some();
-            if let Some(bound) = self.code.claims_of(open).bounds.first() {
-                let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
-                let missing = match (bound.least_below_zero(), bound.lacks(ir, shape)) {
-                    (Some(least), _) => format!(
-                        "; it may be {least}, whatever the launch: add a condition such as `if i >= {}:`",
-                        least.unsigned_abs()
-                    ),
-                    (None, Some(lacks)) => format!("; proven if {lacks}"),
-                    (None, None) => String::new(),
-                };
-                return format!(
-                    "{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}"
-                );
-            }
-            match &self.code.claims {
-                Err(refusal) => {
-                    let other = refusal.other.map(|other| format!(" (see {})", ir.locate(other)));
-                    // The correction is for Rust.
-                    let fault = match refusal.message.split_once("; write elements") {
-                        Some((fault, _)) => format!(
-                            "{fault}; write elements that follow from the item's ids, use `usm.atomic`, put a \
-                             barrier between, or launch it without `strict=True`"
-                        ),
-                        None => refusal.message.clone(),
-                    };
-                    format!("{}: {fault}{}", ir.locate(refusal.place), other.unwrap_or_default())
-                }
-                Ok(claims) => match claims.race(shape).filter(|_| !shape.global.contains(&0)) {
-                    Some(race) => match self.code.verdict(shape, true) {
-                        Some(Verdict::Free) => overlap.unwrap_or_else(|| "inspected".to_owned()),
-                        Some(Verdict::Race(clash)) => {
-                            let place = ir.locate(race.write);
-                            format!("{place}: two work-items touch one element, a race: {}", clash.say(ir, &element))
-                        }
-                        verdict => {
-                            let missing = race.lacks(ir, shape).map(|lacks| format!("; proven if {lacks}"));
-                            let doubt = match verdict {
-                                Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(ir, &element)),
-                                _ => String::new(),
-                            };
-                            format!(
-                                "{}: two work-items may touch one element of `{}`, here and at {}: that they do not \
-                                 is not proven{}{doubt}",
-                                ir.locate(race.write),
-                                ir.array(race.array).name,
-                                ir.locate(race.other),
-                                missing.unwrap_or_default()
-                            )
-                        }
-                    },
-                    None => overlap.filter(|_| !shape.global.contains(&0)).unwrap_or_else(|| {
-                        let is_inspected = is_inspected && !shape.global.contains(&0);
-                        if is_inspected { "inspected" } else { "proven" }.to_owned()
-                    }),
-                },
-            }
-        })
+        let words = Words {
+            otherwise,
+            remedy: "write elements that follow from the item's ids, use `usm.atomic`, put a barrier \
+                     between, or launch it without `strict=True`",
+            at_least: &|least| format!("if i >= {least}:"),
+            element: &|array, index| self.code.element(array, index, &self.arguments),
+            overlap: self.overlap(),
+        };
+        match self.with_shape(|shape| self.code.program.answer(shape, &words)) {
+            Answer::Proven => "proven".to_owned(),
+            Answer::Inspected => "inspected".to_owned(),
+            Answer::Open(reason) => reason,
+        }
     }
 
     /// Copies written arrays back to the process's arrays.

@@ -7,9 +7,10 @@ use usm_core::{Access, Event};
 use usm_kernel::backend::Slot;
 use usm_kernel::{Code, Function, Module, Shape};
 use usm_kernel_ir::{Literal, Scalar};
+use usm_kernel_jit::device::{Passed, Space};
 
 use super::argument::{Argument, check_unmoved, move_to_device};
-use super::device::{self, Passed};
+use super::device;
 use super::launch::stream;
 use super::range::Sizes;
 use crate::device::defaults;
@@ -198,7 +199,7 @@ fn start(
     let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let (global, local) = (sizes.global.as_slice(), sizes.local.as_deref());
-    let range = device::Space { global, local, rounded: false };
+    let range = Space { global, local, rounded: false };
     let event = py.detach(|| {
         // SAFETY: foreign code is not checked; its caller guarantees it, as in every package that
         // runs such code. The arrays are live, and their order with other work is kept.

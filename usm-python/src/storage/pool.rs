@@ -183,7 +183,9 @@ pub(crate) fn is_free_a_wait(context: &Context<Dyn>) -> bool {
 /// Waits until the device has done all work, also that of other libraries, by a free of memory that
 /// is no pool's. Returns whether it could.
 pub(crate) fn wait_for_the_device(context: &Context<Dyn>) -> bool {
+    // On a full device the second one first gives back what pools hold without use.
     Segment::allocate(context, AllocKind::Device, Layout::new::<u8>()).is_ok()
+        || context.allocate(&Request::new(AllocKind::Device, 1)).is_ok()
 }
 
 /// The segments of all pools of a context, and their kinds.

@@ -3,101 +3,59 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use usm_core::Selector;
 use usm_core::backend::Dyn;
-use usm_core::{Context, Selector};
-use usm_kernel::backend::driver::is_better_rounded;
-use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
-use usm_kernel_ir::emit;
-use usm_kernel_ir::emit::checked;
+use usm_kernel::Function;
+use usm_kernel_jit::device::Variant;
+use usm_kernel_jit::host::{self, HostCode};
+use usm_kernel_jit::{cache, program::Open};
 
-use super::super::compiled::{self, Compiled};
-use super::super::disk_cache;
-use super::{ALL, Code, Host, Open, SETS, Variant};
+use super::Code;
 use crate::device::runtime::Stream;
 use crate::text::log;
 
-impl Code {
-    /// Whether a launch over items takes the code that gets the sizes of the range, and rounds the
-    /// range up: the first, the second.
-    pub(crate) fn guard(&self, context: &Context<Dyn>, global: &[u64], grouped: bool) -> (bool, bool) {
-        if !self.answers.guarded {
-            return (false, false);
-        }
-        let rounds = !grouped && is_better_rounded(context.info(), global);
-        (rounds || !Module::formats(context).contains(Formats::OPENCL_C), rounds)
-    }
+/// Reads settings while the caller is attached to the interpreter, so that no thread of it forks
+/// meanwhile. Warns, once, of a cache that is not safe.
+///
+/// # Errors
+/// The warning, if the program makes it an exception.
+fn prepare(py: Python<'_>) -> PyResult<()> {
+    host::prepare();
+    let Some(text) = cache::warning() else { return Ok(()) };
+    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>(), 2)).map(drop)
+}
 
+impl Code {
     /// Machine code of the host that checks at least these indices, compiled once, and the indices
     /// that it checks; `None` where the kernel is interpreted.
-    pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<Compiled>, Open)>> {
-        compiled::prepare(py)?;
+    pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<HostCode>, Open)>> {
+        prepare(py)?;
         let host = self.host.lock_of(py);
         let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
-        let has = |host: &[(Open, Host)], open| host.iter().any(|(known, _)| *known == open);
-        let open = if open == 0 || has(&host, open) || host.len() < SETS { open } else { ALL };
-        let mut first_use = None;
-        if !has(&host, open) {
-            let start = Instant::now();
-            let claims = (open != 0).then(|| self.claims_of(open));
-            let made = py.detach(|| Compiled::of(&self.ir, claims.as_ref(), self.apart));
-            host.push((open, made.map(|compiled| compiled.map(Arc::new))));
-            first_use = Some(start.elapsed());
-        }
-        let found = host.iter().find(|(known, _)| *known == open).map(|(_, host)| host.clone());
+        let start = Instant::now();
+        let (code, open, is_new) = if host.has(open) {
+            host.get(&self.program, open, self.apart)
+        } else {
+            let host = &mut *host;
+            py.detach(|| host.get(&self.program, open, self.apart))
+        };
         drop(host);
-        if let Some(time) = first_use {
+        if is_new {
             log::debug(py, "usm.kernel", || {
-                let how = match &found {
-                    Some(Ok(Some(compiled))) => compiled.to_string(),
-                    Some(Ok(None)) => "the interpreter".to_owned(),
-                    Some(Err(reason)) => format!("nothing: {reason}"),
-                    None => "nothing".to_owned(),
+                let how = match &code {
+                    Ok(Some(code)) => code.to_string(),
+                    Ok(None) => "the interpreter".to_owned(),
+                    Err(reason) => format!("nothing: {reason}"),
                 };
-                format!("{} on the host by {how}, ready in {:.1} ms", self.ir.name, time.as_secs_f64() * 1e3)
+                let (name, time) = (&self.ir().name, start.elapsed());
+                format!("{name} on the host by {how}, ready in {:.1} ms", time.as_secs_f64() * 1e3)
             });
         }
-        let found = found.unwrap_or(Ok(None)).map_err(|reason| self.error(&reason))?;
-        Ok(found.map(|compiled| (compiled, open)))
-    }
-
-    /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
-    fn build(&self, context: &Context<Dyn>, variant: Variant) -> Result<Function<Dyn>, BuildError> {
-        let Variant { checks, scalar, guarded } = variant;
-        let (ir, bounds, formats) = (&self.ir, &self.bounds, Module::formats(context));
-        let name = if checks { checked::function(ir) } else { emit::function(ir) };
-        let (text, bytes);
-        let source = if formats.contains(Formats::OPENCL_C) {
-            text = if checks { checked::opencl_c(ir, bounds) } else { emit::opencl_c(ir) };
-            Text::OpenClC(&text)
-        } else if formats.contains(Formats::SPIR_V) {
-            bytes = if checks { checked::spirv(ir, bounds) } else { emit::spirv(ir) };
-            Text::SpirV(&bytes)
-        } else {
-            text = if checks { checked::cuda_c(ir, bounds) } else { emit::cuda_c(ir) };
-            Text::CudaC(&text)
-        };
-        let mut options = String::new();
-        for (_, option) in [(scalar, emit::SCALAR_LOOPS), (guarded, emit::GUARD)].iter().filter(|one| one.0) {
-            if matches!(source, Text::OpenClC(_)) {
-                options = options + option + " ";
-            }
-        }
-        let info = context.info();
-        let device =
-            [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
-        let file = disk_cache::name_of((source, &options, info.backend.to_string(), device));
-        let known = disk_cache::read(&file).and_then(|code| Module::build_native(context, &code).ok());
-        // Cached code that the driver refuses is built again.
-        if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
-            return Ok(function);
-        }
-        let module = Module::build_with(context, source, &options)?;
-        if let Some(code) = module.native() {
-            disk_cache::write(&file, &code);
-        }
-        module.function(&name)
+        let code = code.map_err(|reason| self.error(&reason))?;
+        Ok(code.map(|code| (code, open)))
     }
 
     /// The code for the device of a queue, built once for its context.
@@ -107,21 +65,21 @@ impl Code {
         stream: &Arc<Stream>,
         variant: Variant,
     ) -> PyResult<Function<Dyn>> {
-        let (context, key) = (stream.context(), (stream.context().id(), variant));
-        compiled::prepare(py)?;
+        let context = stream.context();
+        prepare(py)?;
         let functions = self.functions.lock_of(py);
         let mut functions = functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
-        if let Some((_, function)) = functions.iter().find(|(known, _)| *known == key) {
-            return Ok(function.clone());
+        if let Some(function) = functions.find(context, variant) {
+            return Ok(function);
         }
         let start = Instant::now();
-        let built = py.detach(|| self.build(context, variant));
+        let built = py.detach(|| self.program.build(context, variant));
         let function = built.map_err(|error| self.error(&error.to_string()))?;
-        functions.push((key, function.clone()));
+        functions.insert(variant, &function);
         drop(functions);
         log::debug(py, "usm.kernel", || {
             let (device, time) = (Selector::of(context.info()), start.elapsed());
-            format!("{} on {device}, ready in {:.1} ms", self.ir.name, time.as_secs_f64() * 1e3)
+            format!("{} on {device}, ready in {:.1} ms", self.ir().name, time.as_secs_f64() * 1e3)
         });
         Ok(function)
     }

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
 use usm_kernel_ir::{Math, Scalar};
 
-use crate::function::Writer;
+use crate::machine::function::Writer;
 
 macro_rules! functions {
     ($($name:ident($($argument:ident),+) = $math:path;)+) => {

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{ConstantData, Endianness, InstBuilder, MemFlagsData,
 use usm_kernel_ir::Scalar;
 
 use super::{LANES, Lanes};
-use crate::function::{Writer, type_of as lane_type};
+use crate::machine::function::{Writer, type_of as lane_type};
 
 /// The type of a register.
 pub(super) const fn type_of(ty: Scalar) -> Type {
@@ -150,13 +150,13 @@ impl Writer<'_> {
     /// Loads a `bool` from an item's stack slot.
     pub(super) fn load_lane(&mut self, ty: Scalar, address: Value) -> Value {
         let stored = if ty == Scalar::Bool { types::I32 } else { lane_type(ty) };
-        let value = self.builder.ins().load(stored, crate::function::MEMORY, address, 0);
+        let value = self.builder.ins().load(stored, crate::machine::function::MEMORY, address, 0);
         if ty == Scalar::Bool { self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0) } else { value }
     }
 
     pub(super) fn store_lane(&mut self, ty: Scalar, address: Value, value: Value) {
         let value = if ty == Scalar::Bool { self.mask_of(value) } else { value };
-        self.builder.ins().store(crate::function::MEMORY, value, address, 0);
+        self.builder.ins().store(crate::machine::function::MEMORY, value, address, 0);
     }
 
     /// Converts masks of 32 bits to masks of a type's lane width.

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{AbiParam, Block, FuncRef, Function, InstBuilder, Sig
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
-use crate::function::{MEMORY, Writer};
+use crate::machine::function::{MEMORY, Writer};
 
 /// The rounds where nobody asks.
 const ROUNDS: i64 = 65_536;
@@ -13,7 +13,7 @@ const ROUNDS: i64 = 65_536;
 /// The parts of the function for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Pauses {
-    /// The address of the [`Pause`](crate::Pause), or 0.
+    /// The address of the [`Pause`](crate::host::Pause), or 0.
     address: Value,
     /// The rounds before the next question.
     left: Variable,
@@ -22,8 +22,8 @@ pub(crate) struct Pauses {
     asks: FuncRef,
 }
 
-/// The signature of the function between the code and [`Pause::ask`](crate::Pause). It keeps all
-/// registers, so that loops which may call it have the registers of those that do not.
+/// The signature of the function between the code and [`Pause::ask`](crate::host::Pause). It keeps
+/// all registers, so that loops which may call it have the registers of those that do not.
 pub(crate) fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::PreserveAll);
     signature.params.push(AbiParam::new(types::I64));

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::Variable;
 use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, VarId};
 
-use crate::function::{MEMORY, Writer, type_of};
+use crate::machine::function::{MEMORY, Writer, type_of};
 
 impl Writer<'_> {
     pub(crate) fn block(&mut self, body: &[Stmt]) {

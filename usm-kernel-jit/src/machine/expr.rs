@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Query, Scalar, Space, Unary};
 
-use crate::function::{Writer, type_of};
+use crate::machine::function::{Writer, type_of};
 
 impl Writer<'_> {
     pub(crate) fn expr(&mut self, expr: &Expr) -> Value {

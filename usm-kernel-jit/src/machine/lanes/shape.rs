@@ -4,7 +4,7 @@ use usm_kernel_ir::{
     Binary, Expr, ExprKind, Home, Kernel, Query, Space, Stmt, StmtKind, Unary, VarId, definition,
 };
 
-use crate::variables::named;
+use crate::machine::variables::named;
 
 /// How a value differs between the items of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

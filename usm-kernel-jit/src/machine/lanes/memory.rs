@@ -6,7 +6,7 @@ use usm_kernel_ir::{ArrayId, Expr, Scalar};
 
 use super::vector::{registers, type_of};
 use super::{LANES, Lanes, Row};
-use crate::function::{MEMORY, Writer};
+use crate::machine::function::{MEMORY, Writer};
 
 /// The type in memory.
 const fn stored(ty: Scalar) -> Scalar {

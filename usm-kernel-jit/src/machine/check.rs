@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind
 use cranelift_frontend::Variable;
 use usm_kernel_ir::{ArrayId, ExprKind, Place, Stmt, StmtKind};
 
-use crate::function::{MEMORY, Writer};
+use crate::machine::function::{MEMORY, Writer};
 
 /// The additional parts of code with checks.
 #[derive(Clone, Copy)]

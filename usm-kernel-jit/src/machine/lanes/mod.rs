@@ -15,10 +15,10 @@ use usm_kernel_ir::{
     ArrayId, Atomic, Binary, Expr, ExprKind, Home, Place, Scalar, Stmt, StmtKind, Unary, VarId, definition,
 };
 
-use crate::function::Writer;
-use crate::operate::integer_condition;
-use crate::stmt::operator;
-use crate::variables::named;
+use crate::machine::function::Writer;
+use crate::machine::operate::integer_condition;
+use crate::machine::stmt::operator;
+use crate::machine::variables::named;
 pub(crate) use shape::{Shape, Shapes};
 
 /// Number of items that run at once.

@@ -7,8 +7,8 @@ use usm_kernel_ir::{Binary, Expr, ExprKind, Math, Scalar, Unary};
 
 use super::vector::{lane_bytes, registers, type_of};
 use super::{Lanes, Row, Shape};
-use crate::function::Writer;
-use crate::operate::{float_condition, integer_condition};
+use crate::machine::function::Writer;
+use crate::machine::operate::{float_condition, integer_condition};
 
 impl Writer<'_> {
     /// The value of an expression for sixteen items.

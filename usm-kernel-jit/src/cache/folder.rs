@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt};
 
-use super::disk_cache::{LARGEST, unique_number};
+use super::{LARGEST, unique_number};
 
 /// An opened folder that passed the checks.
 #[derive(Debug)]

@@ -4,20 +4,20 @@
 //! file has a checksum, by which a truncated or altered file is recognised. A folder or a file that
 //! somebody else could have written is not used: see [`OwnFolder`].
 
+mod folder;
+
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use pyo3::exceptions::PyRuntimeWarning;
-use pyo3::prelude::*;
 use usm_kernel::backend::CodeStore;
 
-use super::folder::{OwnFolder, Unfit};
+pub(crate) use self::folder::{OwnFolder, Unfit};
 
 /// Maximum size of a file in bytes. Code of kernels is far smaller.
-pub(super) const LARGEST: u64 = 1 << 28;
+const LARGEST: u64 = 1 << 28;
 
 /// The path of the cache: `USM_KERNEL_CACHE`, or one in the user's folder for caches. `None` if the
 /// variable is `off`.
@@ -41,27 +41,27 @@ pub(crate) fn folder() -> Option<OwnFolder> {
     OwnFolder::open(path()?).ok()
 }
 
-/// Reads the settings while the caller is attached to the interpreter, so that no thread of it
-/// forks meanwhile. Warns, once, of a folder that is not safe: nothing is kept in it.
-///
-/// # Errors
-/// The warning, if the program makes it an exception.
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+/// Reads the settings.
+pub(crate) fn prepare() {
+    let _ = path();
+}
+
+/// The warning, once in a process, that nothing is kept because the folder is not safe.
+pub fn warning() -> Option<String> {
     static CHECKED: AtomicBool = AtomicBool::new(false);
-    let Some(path) = path() else { return Ok(()) };
+    let path = path()?;
     if CHECKED.swap(true, Ordering::Relaxed) {
-        return Ok(());
+        return None;
     }
-    let Err(Unfit::Unsafe(reason)) = OwnFolder::open(path) else { return Ok(()) };
-    let text = format!(
+    let Err(Unfit::Unsafe(reason)) = OwnFolder::open(path) else { return None };
+    Some(format!(
         "compiled kernels are not kept: the folder {} is not safe: {reason}. USM_KERNEL_CACHE names \
          another folder, or is \"off\"",
         path.display()
-    );
-    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>(), 2)).map(drop)
+    ))
 }
 
-/// The name of the code that this version of the package compiles from `parts`.
+/// The name of the code that this version compiles from `parts`.
 pub(crate) fn name_of(parts: impl Hash) -> String {
     let mut words = [0_u64; 2];
     for (seed, word) in words.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ pub(crate) fn name_of(parts: impl Hash) -> String {
 }
 
 /// Keeps the code of strided copies and conversions too.
-pub(crate) fn keep_code_of_copies() {
+pub fn keep_code_of_copies() {
     usm_kernel::backend::keep_code(CodeStore {
         read: |words| read(&name_of(words)),
         write: |words, code| write(&name_of(words), code),
@@ -105,4 +105,10 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
 pub(crate) fn write(name: &str, bytes: &[u8]) {
     let Some(folder) = folder() else { return };
     let _ = folder.write(&format!("{name}.bin"), &[checksum(bytes).as_bytes(), b"\n", bytes].concat());
+}
+
+/// Whether a file is unchanged. Loading a truncated file would crash the process.
+pub(crate) fn is_whole(folder: &OwnFolder, file: &str, sum: &str) -> bool {
+    let (written, bytes) = (folder.read(sum), folder.read(file));
+    matches!((written, bytes), (Ok(sum), Ok(bytes)) if sum == checksum(&bytes).as_bytes())
 }

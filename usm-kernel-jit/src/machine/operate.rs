@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use usm_kernel_ir::{Binary, Math, Scalar};
 
-use crate::function::{Writer, type_of};
+use crate::machine::function::{Writer, type_of};
 
 impl Writer<'_> {
     pub(crate) fn operate(&mut self, operator: Binary, ty: Scalar, one: Value, two: Value) -> Value {
@@ -165,7 +165,7 @@ impl Writer<'_> {
             (Math::Trunc, &[one]) => ins.trunc(one),
             (Math::RoundEven, &[one]) => ins.nearest(one),
             (Math::CopySign, &[one, two]) => ins.fcopysign(one, two),
-            _ => self.call(ty, crate::math::address(function, ty), arguments),
+            _ => self.call(ty, crate::machine::math::address(function, ty), arguments),
         }
     }
 }

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use usm_kernel_ir::Scalar;
 
-use crate::function::Writer;
+use crate::machine::function::Writer;
 
 impl Writer<'_> {
     /// The `f32` of the same value.

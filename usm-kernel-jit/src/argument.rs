@@ -1,0 +1,102 @@
+//! Arguments of kernels whose types are known at run time only.
+
+use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
+use usm_kernel::{Bf16, F16};
+use usm_kernel_ir::{Literal, Scalar};
+
+mod sealed {
+    /// Its implementations are all types of a kernel's elements, which the list below has.
+    pub trait Sealed {}
+}
+
+/// A type of elements and of scalars of kernels.
+pub trait Element: bytemuck::Pod + sealed::Sealed {
+    /// The type in a kernel.
+    const SCALAR: Scalar;
+}
+
+macro_rules! element {
+    ($($ty:ty => $scalar:ident),* $(,)?) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const SCALAR: Scalar = Scalar::$scalar;
+        }
+    )*};
+}
+
+element! {
+    i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+    F16 => F16, Bf16 => Bf16, f32 => F32, f64 => F64,
+}
+
+/// An argument of a [`Launch`](crate::Launch).
+#[derive(Debug)]
+pub struct Argument<'a, B: Backend>(pub(crate) Given<'a, B>);
+
+#[derive(Debug)]
+pub(crate) enum Given<'a, B: Backend> {
+    Array(Memory<'a, B>),
+    Value(Literal),
+}
+
+/// The memory of an array.
+#[derive(Debug)]
+pub(crate) struct Memory<'a, B: Backend> {
+    pub(crate) allocation: &'a Allocation<B>,
+    pub(crate) element: Scalar,
+    /// In elements.
+    pub(crate) len: u64,
+    pub(crate) access: Access,
+}
+
+impl<'a, B: Backend> Argument<'a, B> {
+    /// An array that the kernel reads.
+    #[must_use]
+    pub fn read<T: Element, K: Kind>(array: &'a UsmVec<T, K, B>) -> Self {
+        Self::array(array.allocation(), T::SCALAR, array.len(), Access::Read)
+    }
+
+    /// An array that the kernel reads and writes, also by atomic operations.
+    #[must_use]
+    pub fn write<T: Element, K: Kind>(array: &'a mut UsmVec<T, K, B>) -> Self {
+        Self::array(array.allocation(), T::SCALAR, array.len(), Access::Write)
+    }
+
+    /// Bytes that the kernel reads as whole elements of a type; the rest after the last one is not
+    /// used. `None` for `bool`, of which not every byte is a value.
+    #[must_use]
+    pub fn read_as<K: Kind>(bytes: &'a UsmVec<u8, K, B>, element: Scalar) -> Option<Self> {
+        let len = elements(bytes.len(), element)?;
+        Some(Self::array(bytes.allocation(), element, len, Access::Read))
+    }
+
+    /// As [`read_as`](Self::read_as), for an array that the kernel writes too.
+    #[must_use]
+    pub fn write_as<K: Kind>(bytes: &'a mut UsmVec<u8, K, B>, element: Scalar) -> Option<Self> {
+        let len = elements(bytes.len(), element)?;
+        Some(Self::array(bytes.allocation(), element, len, Access::Write))
+    }
+
+    /// A scalar.
+    #[must_use]
+    pub fn value<T: Element>(value: T) -> Self {
+        Self(Given::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
+    }
+
+    /// A scalar of a type that is known at run time only.
+    #[must_use]
+    pub const fn literal(value: Literal) -> Self {
+        Self(Given::Value(value))
+    }
+
+    const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {
+        Self(Given::Array(Memory { allocation, element, len: len as u64, access }))
+    }
+}
+
+fn elements(bytes: usize, element: Scalar) -> Option<usize> {
+    if element == Scalar::Bool {
+        return None;
+    }
+    Some(bytes / usize::try_from(element.bytes()).ok()?)
+}

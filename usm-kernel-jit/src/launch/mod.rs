@@ -1,0 +1,263 @@
+//! Launches of kernels that were compiled at run time.
+
+mod prepare;
+mod work;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use usm_core::backend::HostTasks;
+use usm_core::{Access, BackendKind, ErrorKind, Event, Queue, Usage, UsmVec};
+use usm_kernel::Module;
+use usm_kernel::backend::{Programmable, Slot};
+use usm_kernel_ir as ir;
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::inspect::Verdict;
+
+use crate::argument::Argument;
+use crate::device::{self, Passed, Space, Variant};
+use crate::error::LaunchError;
+use crate::function::Function;
+use crate::program::{ALL, Answer, Open, Program, Words};
+
+use self::prepare::Prepared;
+use self::work::{HostWork, fault, interpreter_arguments, recorded};
+
+/// A launch, before it runs.
+#[derive(Debug)]
+#[must_use = "nothing runs before `run`"]
+pub struct Launch<'l, B: Programmable> {
+    function: &'l Function<B>,
+    queue: &'l Queue<B>,
+    global: Vec<u64>,
+    local: Option<Vec<u64>>,
+    after: &'l [Event<B>],
+    needs_proof: bool,
+}
+
+impl<'l, B: Programmable> Launch<'l, B> {
+    pub(crate) fn new(function: &'l Function<B>, queue: &'l Queue<B>, global: &[u64]) -> Self {
+        Self { function, queue, global: global.to_vec(), local: None, after: &[], needs_proof: false }
+    }
+
+    /// Sets the size of a group in each dimension. Without it a kernel that needs groups gets its
+    /// declared group, or one group of all items; for other kernels the device chooses.
+    pub fn groups(self, local: &[u64]) -> Self {
+        Self { local: Some(local.to_vec()), ..self }
+    }
+
+    /// Starts after these events too. The launch always waits for earlier uses of its arguments.
+    pub fn after(self, events: &'l [Event<B>]) -> Self {
+        Self { after: events, ..self }
+    }
+
+    /// Refuses the launch unless all indices are proven to be inside. By default it then runs with
+    /// checks, and returns when it is complete.
+    pub fn require_proof(self) -> Self {
+        Self { needs_proof: true, ..self }
+    }
+
+    fn program(&self) -> &'l Program {
+        self.function.program()
+    }
+
+    fn refused(&self, message: &str) -> LaunchError {
+        LaunchError::Refused(self.program().located(message))
+    }
+
+    /// What is proven about the launch: nothing runs.
+    ///
+    /// # Errors
+    /// [`LaunchError::Refused`]: range or arguments do not fit.
+    pub fn proof(&self, arguments: &[Argument<'_, B>]) -> Result<Answer, LaunchError> {
+        let prepared = self.prepare(arguments)?;
+        Ok(self.answer(&prepared, "so it is checked as it runs"))
+    }
+
+    fn answer(&self, prepared: &Prepared<'_, B>, otherwise: &str) -> Answer {
+        let words = Words {
+            otherwise,
+            remedy: "",
+            at_least: &|least| format!("if i >= {least}"),
+            element: &|_, number| number.to_string(),
+            overlap: None,
+        };
+        self.program().answer(&prepared.shape(), &words)
+    }
+
+    /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
+    /// looks for an index outside, a race, uninitialised local memory and a divergent barrier. No
+    /// argument changes. Takes some 50 ns for each executed node.
+    ///
+    /// # Errors
+    /// [`LaunchError::Fault`] or [`LaunchError::Outside`]: the first fault, with both places.
+    pub fn check(&self, arguments: &[Argument<'_, B>]) -> Result<(), LaunchError> {
+        let prepared = self.prepare(arguments)?;
+        let bytes = self.contents(&prepared)?;
+        let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
+        let sizes = (&*prepared.global, &*prepared.interpreted_groups());
+        let checked = self.program().check(sizes, &arguments, false, &mut || true);
+        checked.map_err(|error| fault(self.program(), error))
+    }
+
+    /// Interprets the launch once, on copies of its arguments, and returns what the arrays among
+    /// the parameters contain then, in their order: what every correct run gives. `None` if
+    /// `go_on`, called every few milliseconds, returned false.
+    ///
+    /// # Errors
+    /// [`LaunchError::Outside`] and [`LaunchError::Refused`].
+    pub fn interpret(
+        &self,
+        arguments: &[Argument<'_, B>],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<u8>>>, LaunchError> {
+        let prepared = self.prepare(arguments)?;
+        let bytes = self.contents(&prepared)?;
+        let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
+        let sizes = (&*prepared.global, &*prepared.interpreted_groups());
+        let contents = self.program().interpret(sizes, &arguments, false, go_on);
+        contents.map_err(|error| fault(self.program(), error))
+    }
+
+    /// Runs the launch. It must be shown that no two items race; indices that are not proven are
+    /// checked, and the launch then is complete on return.
+    ///
+    /// # Errors
+    /// [`LaunchError`].
+    pub fn run(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
+        let program = self.program();
+        if program.kernel().trusted {
+            return Err(self.refused("it is an `unsafe fn`: launch it by `run_vouched`"));
+        }
+        if program.kernel().arrays.iter().any(ir::Array::is_log) {
+            // Whether they are used as the proof trusts is not in the nodes.
+            return Err(self.refused("it has arrays for what Python's kernels print"));
+        }
+        let prepared = self.prepare(arguments)?;
+        let shape = prepared.shape();
+        let is_free = shape.global.contains(&0)
+            || program.claims().is_ok_and(|claims| {
+                claims.race(&shape).is_none() || program.verdict(&shape, true) == Some(Verdict::Free)
+            });
+        if !is_free {
+            return Err(match self.answer(&prepared, "") {
+                Answer::Open(reason) => LaunchError::Refused(reason),
+                _ => self.refused("that no two work-items touch one element is not proven"),
+            });
+        }
+        // SAFETY: no two items race, which was proven or inspected for this launch.
+        unsafe { self.run_prepared(&prepared) }
+    }
+
+    /// As [`run`](Self::run), for kernels that are an `unsafe fn` and for launches of which it is
+    /// not proven that no two items race. The caller answers for that.
+    ///
+    /// # Safety
+    /// No two work-items of this launch touch one element without an order, unless both read it or
+    /// both accesses are atomic.
+    ///
+    /// # Errors
+    /// [`LaunchError`].
+    pub unsafe fn run_vouched(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
+        let prepared = self.prepare(arguments)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.run_prepared(&prepared) }
+    }
+
+    /// # Safety
+    /// No two items race.
+    unsafe fn run_prepared(&self, prepared: &Prepared<'_, B>) -> Result<Event<B>, LaunchError> {
+        let open = self.program().open(&prepared.shape(), self.needs_proof);
+        if open != 0 && self.needs_proof {
+            return Err(match self.answer(prepared, "and the launch needs a proof") {
+                Answer::Open(reason) => LaunchError::Refused(reason),
+                _ => self.refused("an index is not proven to be inside"),
+            });
+        }
+        if Module::formats(self.queue.context()).is_empty() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_on_host(prepared, open) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.run_on_device(prepared, open) }
+    }
+
+    /// # Safety
+    /// No two items race.
+    unsafe fn run_on_device(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
+        let (program, context) = (self.program(), self.queue.context());
+        let (guarded, rounded) = program.guard(context, &prepared.global, prepared.local.is_some());
+        let variant = Variant { checks: open != 0, scalar: false, guarded };
+        let function = self.function.device_code(context, variant)?;
+        let mut record = match open {
+            0 => None,
+            _ => Some(UsmVec::<u32, usm_core::Device, B>::zeroed(self.queue, checked::WORDS)?),
+        };
+        let mut memory = prepared.memory.iter();
+        let address = record.as_ref().map(|words| words.allocation().as_ptr() as usize);
+        let passed = program.pass(&prepared.shape(), guarded, address, |_| {
+            memory.next().map_or(0, |memory| memory.address())
+        });
+        let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
+        let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
+        let mut usages = prepared.usages();
+        usages.extend(record.as_ref().map(|words| Usage::of(words.allocation(), Access::Write)));
+        let space = Space { global: &prepared.global, local: prepared.local.as_deref(), rounded };
+        // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for
+        // this launch or is checked by the code; no two items race, by the caller's promise. Arrays
+        // that it writes are borrowed alone, by `Argument::write`.
+        let event = unsafe { device::submit(self.queue, &function, space, &slots, &usages, self.after)? };
+        drop(usages);
+        if let Some(words) = &mut record {
+            event.wait()?;
+            let words = words.to_vec(self.queue)?;
+            recorded(program, ALL, core::array::from_fn(|place| words.get(place).copied().unwrap_or(0)))?;
+        }
+        Ok(event)
+    }
+
+    /// # Safety
+    /// No two items race.
+    unsafe fn run_on_host(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
+        let program = self.program();
+        let info = self.queue.context().info();
+        let local = prepared.local.as_deref();
+        program
+            .check_limits(info, &prepared.global, local.unwrap_or(&[]), &prepared.values)
+            .map_err(|message| self.refused(&message))?;
+        if !matches!(info.backend, BackendKind::Host | BackendKind::Mock) {
+            let operation = "code of kernels";
+            return Err(usm_core::Error::from(ErrorKind::Unsupported { operation }).into());
+        }
+        let (code, open) = self.function.host_code(open)?;
+        let work = HostWork {
+            program: Arc::clone(self.function.program()),
+            code,
+            open,
+            addresses: prepared.memory.iter().map(|memory| memory.address()).collect(),
+            bytes: prepared.memory.iter().map(|memory| memory.bytes()).collect(),
+            values: prepared.values.clone(),
+            lengths: prepared.lengths.clone(),
+            global: prepared.global.clone(),
+            local: prepared.local.clone(),
+        };
+        let outcome = Arc::new(Mutex::new(Ok(())));
+        let result = Arc::clone(&outcome);
+        let task = move || {
+            // SAFETY: the arrays are live and not used in conflict until the event of this task is
+            // complete; the rest is the caller's promise.
+            let ran = unsafe { work.run() };
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = ran;
+        };
+        let run = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: `submit` keeps the memory of the usages alive and ordered until the task is
+            // complete; the task owns everything else.
+            unsafe { B::HostTasks::run(queue, after, task) }
+        };
+        // SAFETY: the task accesses the memory of the usages as they declare; arrays that it writes
+        // are borrowed alone; after an error the task was not submitted.
+        let event = unsafe { self.queue.submit(&prepared.usages(), self.after, run)? };
+        event.wait()?;
+        let ran = core::mem::replace(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner), Ok(()));
+        ran.map(|()| event)
+    }
+}

@@ -1,0 +1,209 @@
+//! Range and arguments of a launch in the form of its kernel.
+
+use usm_core::{Access, Event, Usage, UsmVec};
+use usm_kernel::backend::Programmable;
+use usm_kernel_ir::proof::Shape;
+use usm_kernel_ir::{Array, Kernel, Literal, Parameter, Space};
+
+use super::Launch;
+use crate::argument::{Argument, Given, Memory};
+use crate::error::LaunchError;
+
+/// Range and arguments that fit the kernel.
+pub(super) struct Prepared<'p, B: Programmable> {
+    /// The memory of each array among the parameters, in their order.
+    pub(super) memory: Vec<&'p Memory<'p, B>>,
+    pub(super) global: Vec<u64>,
+    /// `None` if the kernel needs no groups and none were requested.
+    pub(super) local: Option<Vec<u64>>,
+    pub(super) values: Vec<Literal>,
+    pub(super) lengths: Vec<u64>,
+}
+
+impl<B: Programmable> Prepared<'_, B> {
+    pub(super) fn shape(&self) -> Shape<'_> {
+        let Self { global, local, lengths, values, .. } = self;
+        let local = local.as_deref().unwrap_or(&[1; 3][..global.len()]);
+        Shape { global, local, lengths, values }
+    }
+
+    /// The sizes of groups for the interpreter: if they have no meaning, each item is a group.
+    pub(super) fn interpreted_groups(&self) -> Vec<u64> {
+        self.local.clone().unwrap_or_else(|| vec![1; self.global.len()])
+    }
+}
+
+impl<B: Programmable> Launch<'_, B> {
+    /// Arguments and range in the form of the kernel.
+    pub(super) fn prepare<'p>(
+        &self,
+        arguments: &'p [Argument<'p, B>],
+    ) -> Result<Prepared<'p, B>, LaunchError> {
+        let kernel = self.program().kernel();
+        let (needed, count) = (kernel.parameters.len(), arguments.len());
+        if needed != count {
+            let names: Vec<&str> =
+                kernel.parameters.iter().map(|parameter| name(kernel, parameter)).collect();
+            return Err(self.refused(&format!(
+                "{needed} arguments are needed ({}), {count} are given",
+                names.join(", ")
+            )));
+        }
+        let mut memory = Vec::new();
+        let mut values: Vec<Literal> =
+            kernel.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
+        let mut lengths = vec![0; kernel.arrays.len()];
+        for (place, (parameter, argument)) in kernel.parameters.iter().zip(arguments).enumerate() {
+            let refused = |message: &str| {
+                self.refused(&format!("argument {place}, `{}`: {message}", name(kernel, parameter)))
+            };
+            match (parameter, &argument.0) {
+                (Parameter::Value(id), Given::Value(literal)) => {
+                    let ty = kernel.value(*id).ty;
+                    if literal.ty != ty {
+                        let given = literal.ty.name();
+                        return Err(refused(&format!(
+                            "a value of type {} is needed, not {given}",
+                            ty.name()
+                        )));
+                    }
+                    values[id.0 as usize] = *literal;
+                }
+                (Parameter::Array(id), Given::Array(one)) => {
+                    check_array(kernel.array(*id), one).map_err(|message| refused(&message))?;
+                    lengths[id.0 as usize] = one.len;
+                    memory.push(one);
+                }
+                (Parameter::Value(_), Given::Array(_)) => {
+                    return Err(refused("a value is needed, not an array"));
+                }
+                (Parameter::Array(_), Given::Value(_)) => {
+                    return Err(refused("an array is needed, not a value"));
+                }
+            }
+        }
+        let local = self.sizes()?;
+        Ok(Prepared { memory, global: self.global.clone(), local, values, lengths })
+    }
+
+    /// The sizes of groups: the launch's, those that the kernel declares, or one group where it
+    /// needs groups.
+    fn sizes(&self) -> Result<Option<Vec<u64>>, LaunchError> {
+        let (kernel, global) = (self.program().kernel(), &self.global);
+        if global.len() != usize::from(kernel.dimensions) {
+            return Err(self.refused(&format!(
+                "the range {global:?} has {} dimensions, and the kernel {}",
+                global.len(),
+                kernel.dimensions
+            )));
+        }
+        let items = global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
+        if items.is_none_or(|items| items > i64::MAX as u64) {
+            return Err(self.refused(&format!("the range {global:?} has more than {} work-items", i64::MAX)));
+        }
+        let declared = kernel.group.as_ref().map(|group| {
+            let size = |(group, global): (&u64, &u64)| if *group == 0 { (*global).max(1) } else { *group };
+            group.iter().zip(global).map(size).collect::<Vec<u64>>()
+        });
+        let local = match (&self.local, declared) {
+            (Some(local), Some(declared)) => {
+                let fits = |(one, group): (&u64, &u64)| *group == 0 || one == group;
+                let group = kernel.group.as_deref().unwrap_or(&[]);
+                if local.len() != group.len() || !local.iter().zip(group).all(fits) {
+                    return Err(
+                        self.refused(&format!("groups of {local:?}, and the kernel declares {declared:?}"))
+                    );
+                }
+                local.clone()
+            }
+            (Some(local), None) => local.clone(),
+            (None, Some(declared)) => declared,
+            (None, None) if self.program().answers().needs_groups => {
+                global.iter().map(|size| (*size).max(1)).collect()
+            }
+            (None, None) => return Ok(None),
+        };
+        if local.len() != global.len() || local.contains(&0) {
+            return Err(self.refused(&format!("groups of {local:?} for the range {global:?}")));
+        }
+        if let Some(dimension) = (0..local.len()).find(|place| global[*place] % local[*place] != 0) {
+            return Err(self.refused(&format!(
+                "groups of {} do not divide {} work-items in dimension {dimension}",
+                local[dimension], global[dimension]
+            )));
+        }
+        let (size, limit) = (local.iter().product(), self.queue.context().info().max_work_group_size);
+        if size > limit {
+            return Err(usm_kernel::LaunchError::GroupTooLarge { size, limit }.into());
+        }
+        Ok(Some(local))
+    }
+
+    /// The bytes of all arrays, after the launch's events.
+    pub(super) fn contents(&self, prepared: &Prepared<'_, B>) -> Result<Vec<Vec<u8>>, LaunchError> {
+        self.after.iter().try_for_each(Event::wait)?;
+        let one = |memory: &&Memory<'_, B>| {
+            let len = memory.bytes();
+            if len == 0 {
+                return Ok(Vec::new());
+            }
+            let mut to = UsmVec::<u8, usm_core::Host, B>::zeroed(self.queue, len)?;
+            // SAFETY: the copy writes only bytes, which are all valid values of `u8`, and the array
+            // keeps its allocation.
+            let to_bytes = unsafe { to.allocation_mut() };
+            self.queue.copy_bytes(to_bytes, 0, memory.allocation, 0, len)?.wait()?;
+            Ok(to.read()?.to_vec())
+        };
+        prepared.memory.iter().map(one).collect()
+    }
+}
+
+impl<'p, B: Programmable> Prepared<'p, B> {
+    /// The memory that the launch uses. A block that is passed twice is read only.
+    pub(super) fn usages(&self) -> Vec<Usage<'p, B>> {
+        self.memory.iter().map(|memory| Usage::of(memory.allocation, memory.access)).collect()
+    }
+}
+
+impl<B: Programmable> Memory<'_, B> {
+    pub(super) fn address(&self) -> usize {
+        self.allocation.as_ptr() as usize
+    }
+
+    /// Bytes of all elements.
+    pub(super) fn bytes(&self) -> usize {
+        // At most the bytes of the array that it was made of.
+        (self.len * self.element.bytes()) as usize
+    }
+}
+
+/// Refuses an array that does not fit its parameter.
+fn check_array<B: Programmable>(array: &Array, memory: &Memory<'_, B>) -> Result<(), String> {
+    let (needed, given) = (array.element, memory.element);
+    if needed != given {
+        return Err(format!("elements of type {} are needed, not {}", needed.name(), given.name()));
+    }
+    if matches!(array.space, Space::Write | Space::Atomic) && memory.access == Access::Read {
+        return Err("the kernel writes it, and it is passed to be read".to_owned());
+    }
+    if let Space::Constant(len) = array.space
+        && memory.len != len
+    {
+        return Err(format!("a table of {len} elements is needed, not of {}", memory.len));
+    }
+    let (address, size) = (memory.address(), needed.bytes() as usize);
+    if memory.len != 0 && !address.is_multiple_of(size) {
+        return Err(format!(
+            "its elements of {size} bytes begin at address {address:#x}, no multiple of that"
+        ));
+    }
+    Ok(())
+}
+
+/// The name of a parameter.
+fn name<'k>(kernel: &'k Kernel, parameter: &Parameter) -> &'k str {
+    match parameter {
+        Parameter::Array(id) => &kernel.array(*id).name,
+        Parameter::Value(id) => &kernel.value(*id).name,
+    }
+}

@@ -1,0 +1,252 @@
+//! A verified kernel, with what a launch of it needs to know: conditions, answers, limits.
+
+mod proof;
+mod proven;
+
+use std::sync::Mutex;
+
+use usm_core::DeviceInfo;
+use usm_kernel::LaunchError;
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::inspect::{Inspector, Verdict};
+use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
+use usm_kernel_ir::{
+    Array, ArrayId, Expr, Kernel, Literal, Refusal, Scalar, Space, Stmt, StmtKind, ValueId, emit, length,
+    verify,
+};
+
+use self::proven::Proven;
+use crate::error::CompileError;
+
+pub use self::proof::{Answer, Words};
+
+/// A verified kernel with its proofs. It keeps the answers that each launch asks for.
+///
+/// All methods may be called from several threads. None waits for another thread.
+#[derive(Debug)]
+pub struct Program {
+    kernel: Kernel,
+    bounds: Claims,
+    claims: Result<Claims, Refusal>,
+    answers: Answers,
+    /// The answers about launches that the conditions leave undecided.
+    inspector: Mutex<Inspector>,
+    /// The last launches whose indices are all inside.
+    proven: Mutex<Proven>,
+}
+
+/// What a launch asks the kernel. The answers are kept, because each is a walk through the nodes.
+#[derive(Debug)]
+pub struct Answers {
+    /// [`Kernel::needs_groups`].
+    pub needs_groups: bool,
+    /// [`Kernel::is_guarded`].
+    pub guarded: bool,
+    /// Whether there are atomic operations on memory that groups share.
+    pub has_atomics: bool,
+    /// Local arrays: the type of their elements, and their lengths.
+    pub locals: Vec<(Scalar, Expr)>,
+    /// The arrays whose lengths the code takes.
+    pub lengths: Vec<ArrayId>,
+    /// The same for code that checks indices.
+    pub checked_lengths: Vec<ArrayId>,
+    /// The scalars of [`Kernel::strides`].
+    pub strides: Vec<ValueId>,
+}
+
+impl Answers {
+    fn of(kernel: &Kernel, bounds: &Claims) -> Self {
+        Self {
+            needs_groups: kernel.needs_groups(),
+            guarded: kernel.is_guarded(),
+            has_atomics: has_atomics(kernel),
+            locals: emit::locals(kernel),
+            lengths: kernel.lengths(),
+            checked_lengths: checked::lengths(kernel, bounds),
+            strides: kernel.strides(),
+        }
+    }
+}
+
+/// The indices that a launch does not prove to be inside: a bit for each of the bounds, or
+/// [`ALL`].
+pub type Open = u64;
+
+/// All indices, also where there are more than bits.
+pub const ALL: Open = u64::MAX;
+
+/// The most bytes of private arrays in use at a time: those of one work-item, or of a group with
+/// barriers.
+const MOST_PRIVATE: u64 = 1 << 28;
+
+impl Program {
+    /// Verifies a kernel and proves what it can.
+    ///
+    /// # Errors
+    /// [`CompileError`]: what [`verify`] refuses, with its places.
+    pub fn new(kernel: Kernel) -> Result<Self, CompileError> {
+        verify(&kernel).map_err(|refusal| {
+            let mut message = format!("{}: {}", kernel.locate(refusal.place), refusal.message);
+            if let Some(other) = refusal.other {
+                message += &format!(" (see {})", kernel.locate(other));
+            }
+            CompileError(message)
+        })?;
+        let (bounds, claims) = (bounds(&kernel), claims(&kernel));
+        let inspector = Mutex::new(inspector_of(&kernel, &bounds, &claims));
+        let answers = Answers::of(&kernel, &bounds);
+        Ok(Self { kernel, bounds, claims, answers, inspector, proven: Mutex::default() })
+    }
+
+    /// The kernel.
+    #[must_use]
+    pub const fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The conditions for all indices to be inside.
+    #[must_use]
+    pub const fn bounds(&self) -> &Claims {
+        &self.bounds
+    }
+
+    /// The conditions for the absence of races too.
+    ///
+    /// # Errors
+    /// The reason why there are none.
+    pub const fn claims(&self) -> Result<&Claims, &Refusal> {
+        self.claims.as_ref()
+    }
+
+    /// What a launch asks the kernel.
+    #[must_use]
+    pub const fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// A message with the place and the name of the kernel in front.
+    #[must_use]
+    pub fn located(&self, message: &str) -> String {
+        format!("{}: kernel {}: {message}", self.kernel.locate(self.kernel.place), self.kernel.name)
+    }
+
+    /// The indices that a launch leaves open; 0 where all are inside for any contents of the
+    /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
+    /// may take longer than the launch.
+    pub fn open(&self, shape: &Shape<'_>, first: bool) -> Open {
+        if self.bounds.bounds.is_empty() || self.proven.try_lock().is_ok_and(|proven| proven.has(shape)) {
+            return 0;
+        }
+        let mut open = 0;
+        if self.bounds.unproven(shape).is_some() && !shape.global.contains(&0) {
+            let places = self.inspected(|inspector| inspector.open_bounds(shape, first));
+            open = places.into_iter().fold(0, |open, place| match place {
+                0..63 => open | 1 << place,
+                _ => ALL,
+            });
+        }
+        if open == 0
+            && let Ok(mut proven) = self.proven.try_lock()
+        {
+            proven.keep(shape);
+        }
+        open
+    }
+
+    /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.
+    fn inspected<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
+        match self.inspector.try_lock() {
+            Ok(mut inspector) => ask(&mut inspector),
+            Err(_) => ask(&mut inspector_of(&self.kernel, &self.bounds, &self.claims)),
+        }
+    }
+
+    /// The verdict about a launch whose claims leave the order of items undecided. Without `first`,
+    /// `None` at the first question, since an inspection may take longer than the launch.
+    pub fn verdict(&self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
+        self.claims.as_ref().ok()?;
+        self.inspected(|inspector| match first {
+            true => Some(inspector.verdict(shape)),
+            false => inspector.verdict_if_repeated(shape),
+        })
+    }
+
+    /// The claims about these indices.
+    #[must_use]
+    pub fn claims_of(&self, open: Open) -> Claims {
+        let is_open = |place: usize| open == ALL || (place < 63 && open >> place & 1 == 1);
+        let bounds = self.bounds.bounds.iter().enumerate().filter(|(place, _)| is_open(*place));
+        Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), races: Vec::new() }
+    }
+
+    /// Whether threads may run groups at once: it is proven that no two work-items touch an element
+    /// that one of them writes, if no two arrays overlap. Atomic operations of the host's code are
+    /// those of one thread.
+    pub fn may_be_divided(&self, shape: &Shape<'_>) -> bool {
+        let claims = self.claims.as_ref().ok().filter(|_| !self.answers.has_atomics);
+        claims.is_some_and(|claims| {
+            claims.race(shape).is_none() || self.verdict(shape, false) == Some(Verdict::Free)
+        })
+    }
+
+    /// The local memory of a group in bytes, as far as it is known without a launch.
+    #[must_use]
+    pub fn local_bytes(&self) -> u64 {
+        let locals = self.answers.locals.iter();
+        locals.map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
+    }
+
+    /// Refuses groups and memory of groups above what the device states, and private arrays above
+    /// 256 MiB, for launches on the host. `local` is empty where the launch has no groups.
+    ///
+    /// # Errors
+    /// A message without the kernel's place.
+    pub fn check_limits(
+        &self,
+        info: &DeviceInfo,
+        global: &[u64],
+        local: &[u64],
+        values: &[Literal],
+    ) -> Result<(), String> {
+        let kernel = &self.kernel;
+        let items = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
+        let limit = info.max_work_group_size;
+        if items > limit {
+            return Err(LaunchError::GroupTooLarge { size: items, limit }.to_string());
+        }
+        let local_bytes = |array: &Array| match &array.space {
+            Space::Local(len) => length(len, global, local, values).saturating_mul(array.element.bytes()),
+            _ => 0,
+        };
+        let needed = kernel.arrays.iter().map(local_bytes).fold(0, u64::saturating_add);
+        let limit = info.local_mem_size;
+        if needed > limit {
+            return Err(LaunchError::LocalMemoryTooLarge { needed, limit }.to_string());
+        }
+        let at_a_time = if kernel.body.iter().any(Stmt::has_barrier) { items } else { 1 };
+        let (one, all) = (kernel.private_bytes(), kernel.private_bytes().saturating_mul(at_a_time));
+        if all > MOST_PRIVATE {
+            return Err(format!(
+                "private arrays of {one} bytes, for {at_a_time} work-items at a time: {all} bytes, and \
+                 {MOST_PRIVATE} are the most on the host"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn inspector_of(kernel: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusal>) -> Inspector {
+    let races = claims.as_ref().map_or_else(|_| Vec::new(), |claims| claims.races.clone());
+    Inspector::new(kernel.clone(), Claims { bounds: bounds.bounds.clone(), races })
+}
+
+fn has_atomics(kernel: &Kernel) -> bool {
+    let mut has = kernel.arrays.iter().any(|array| matches!(array.space, Space::Atomic));
+    let mut note = |stmt: &Stmt| {
+        if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+            has |= kernel.array(*array).space.is_parameter();
+        }
+    };
+    kernel.for_each(&mut note, &mut |_| ());
+    has
+}

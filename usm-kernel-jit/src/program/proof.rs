@@ -1,0 +1,100 @@
+//! What is proven about a launch, in words.
+
+use usm_kernel_ir::inspect::Verdict;
+use usm_kernel_ir::proof::Shape;
+use usm_kernel_ir::{ArrayId, Refusal};
+
+use super::Program;
+
+/// How a face of the engine says what is proven.
+#[allow(missing_debug_implementations, reason = "functions of a caller")]
+pub struct Words<'w> {
+    /// What becomes of a launch with an index that is not proven.
+    pub otherwise: &'w str,
+    /// The remedy for two items that may touch one element, in the face's language.
+    pub remedy: &'w str,
+    /// The condition that excludes an index below this number, which is below 0.
+    pub at_least: &'w dyn Fn(u64) -> String,
+    /// The name of an element of an array, by its number.
+    pub element: &'w dyn Fn(ArrayId, u64) -> String,
+    /// Two arrays that share memory which the kernel writes, as a message.
+    pub overlap: Option<String>,
+}
+
+/// What is proven about a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// All indices are inside and no two items race, by conditions.
+    Proven,
+    /// The same, because all indices of this launch were computed and compared.
+    Inspected,
+    /// The indices, or the order of items, that are not proven: place and condition.
+    Open(String),
+}
+
+impl Program {
+    /// What is proven about a launch. Computes all of its indices where that decides.
+    pub fn answer(&self, shape: &Shape<'_>, words: &Words<'_>) -> Answer {
+        let kernel = &self.kernel;
+        let open = self.open(shape, true);
+        let is_inspected = self.bounds.unproven(shape).is_some();
+        let is_empty = shape.global.contains(&0);
+        if let Some(bound) = self.claims_of(open).bounds.first() {
+            let (place, name) = (kernel.locate(bound.place), &kernel.array(bound.array).name);
+            let otherwise = words.otherwise;
+            let missing = match (bound.least_below_zero(), bound.lacks(kernel, shape)) {
+                (Some(least), _) => format!(
+                    "; it may be {least}, whatever the launch: add a condition such as `{}`",
+                    (words.at_least)(least.unsigned_abs())
+                ),
+                (None, Some(lacks)) => format!("; proven if {lacks}"),
+                (None, None) => String::new(),
+            };
+            return Answer::Open(format!(
+                "{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}"
+            ));
+        }
+        let proven = if is_inspected && !is_empty { Answer::Inspected } else { Answer::Proven };
+        let claims = match &self.claims {
+            Err(refusal) => return Answer::Open(self.refusal(refusal, words)),
+            Ok(claims) => claims,
+        };
+        let Some(race) = claims.race(shape).filter(|_| !is_empty) else {
+            return words.overlap.clone().filter(|_| !is_empty).map_or(proven, Answer::Open);
+        };
+        match self.verdict(shape, true) {
+            Some(Verdict::Free) => words.overlap.clone().map_or(Answer::Inspected, Answer::Open),
+            Some(Verdict::Race(clash)) => Answer::Open(format!(
+                "{}: two work-items touch one element, a race: {}",
+                kernel.locate(race.write),
+                clash.say(kernel, words.element)
+            )),
+            verdict => {
+                let missing = race.lacks(kernel, shape).map(|lacks| format!("; proven if {lacks}"));
+                let doubt = match verdict {
+                    Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(kernel, words.element)),
+                    _ => String::new(),
+                };
+                Answer::Open(format!(
+                    "{}: two work-items may touch one element of `{}`, here and at {}: that they do not \
+                     is not proven{}{doubt}",
+                    kernel.locate(race.write),
+                    kernel.array(race.array).name,
+                    kernel.locate(race.other),
+                    missing.unwrap_or_default()
+                ))
+            }
+        }
+    }
+
+    /// A race that every launch has, with the remedy.
+    fn refusal(&self, refusal: &Refusal, words: &Words<'_>) -> String {
+        let kernel = &self.kernel;
+        let other = refusal.other.map(|other| format!(" (see {})", kernel.locate(other)));
+        let fault = match refusal.message.split_once("; write elements") {
+            Some((fault, _)) if !words.remedy.is_empty() => format!("{fault}; {}", words.remedy),
+            _ => refusal.message.clone(),
+        };
+        format!("{}: {fault}{}", kernel.locate(refusal.place), other.unwrap_or_default())
+    }
+}
