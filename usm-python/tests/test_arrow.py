@@ -113,6 +113,49 @@ def test_a_stream_of_one_chunk_shares_and_others_are_refused_or_copied():
         usm.asarray(Only(pa.chunked_array([], pa.int8()), "__arrow_c_stream__"))
 
 
+def test_columns_with_missing_values_are_refused_by_every_way():
+    """pyarrow's own objects have DLPack and `__array__` too, which would make NaN of a null."""
+    for column, count in (
+        (pa.array([1, None, 3]), "1 entry is"),
+        (pa.chunked_array([[1, None, None]]), "2 entries are"),
+        (pa.chunked_array([[1, None], [2], [None]]), "2 entries are"),
+    ):
+        with pytest.raises(usm.InterfaceError, match=f"null_count: {count} missing"):
+            usm.asarray(column)
+    # No value of those that are used is missing.
+    assert usm.asarray(pa.array([None, 1, 3])[1:]).tolist() == [1, 3]
+
+
+def test_what_pyarrows_dlpack_refuses_goes_as_a_column():
+    times = pa.array([1, 2], pa.timestamp("us"))
+    array = usm.asarray(times)
+    assert (array.dtype.str, array.pointer) == ("<M8[us]", times.buffers()[1].address)
+    pairs = pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2))
+    assert usm.asarray(pairs).tolist() == [[1, 2], [3, 4]] and usm.asarray(pairs).readonly
+    # Arrow packs the bits of truth values; pyarrow's `__array__` unpacks them.
+    assert usm.asarray(pa.array([True, False])).tolist() == [True, False]
+    for column, words in ((pa.array(["x"]), "columns of texts"), (pa.array([[1], [2, 3]]), "lists of any length")):
+        with pytest.raises(usm.InterfaceError, match=words):
+            usm.asarray(column)
+
+
+def test_a_count_of_missing_values_without_a_bitmap_is_refused():
+    made = pa.array([1, 2, 3])
+    schema, array = made.__arrow_c_array__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    fields = (ctypes.c_int64 * 2).from_address(get(array, b"arrow_array"))
+    assert fields[0] == 3 and fields[1] == 0
+    fields[1] = 2
+
+    class Producer:
+        def __arrow_c_array__(self, requested_schema=None):
+            return schema, array
+
+    with pytest.raises(usm.InterfaceError, match="null_count: 2 entries are missing"):
+        usm.asarray(Producer())
+
+
 def test_a_stream_that_fails_says_why():
     def batches():
         yield pa.record_batch({"a": [1]})

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import gc
 import random
+import re
 import sys
 import threading
 
@@ -413,3 +414,13 @@ def test_abandoned_blocks_leave_nothing_behind(queues):
         contextvars.Context().run(queues[0].__enter__)
     gc.collect()
     assert len([it for it in gc.get_objects() if type(it).__name__ == "_Block"]) - before <= 1
+
+
+def test_a_queue_names_the_places_of_memory_that_is_not_its_own():
+    queue, other = usm.Queue("host"), usm.Context("host").queue
+    ours, theirs = usm.zeros(4, queue=queue), usm.zeros(4, queue=other)
+    places = r"the queue is of host:host:0 \(context (\d+)\), the destination of host:host:0 \(context (\d+)\), the source of host:host:0 \(context (\d+)\)"
+    with pytest.raises(usm.RequestError, match=places) as raised:
+        queue.copy(theirs, ours)
+    here, to, source = re.search(places, str(raised.value)).groups()
+    assert here == source != to and "usm.copy" in str(raised.value)

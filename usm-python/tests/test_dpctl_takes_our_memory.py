@@ -108,3 +108,18 @@ def test_the_host_has_no_view_of_device_memory_and_dpctls_users_catch_a_type_err
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_arrays_have_dpctls_names():
+    dpctl = require("dpctl", "the class of the queue")
+    queue = dpctl.SyclQueue("cpu")
+    for kind in ("host", "shared", "device"):
+        array = usm.zeros(4, "f4", kind=kind, queue=queue)
+        assert (array.usm_type, array.sycl_queue) == (kind, queue) and type(array.sycl_queue) is dpctl.SyclQueue
+    plain = usm.zeros(4, queue="host")
+    assert not hasattr(plain, "usm_type") and not hasattr(plain, "sycl_queue")
+
+
+def test_an_arrays_attributes_import_no_dpctl():
+    words = "import sys, usm; a = usm.zeros(3); [getattr(a, name, None) for name in dir(a)]; assert 'dpctl' not in sys.modules"
+    subprocess.run([sys.executable, "-c", words], check=True, timeout=120)

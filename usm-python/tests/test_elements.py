@@ -1,5 +1,6 @@
 """Elements, rows by masks and lists, and the shapes of one dimension, beside NumPy's."""
 
+import copy
 import gc
 import pickle
 import random
@@ -63,6 +64,10 @@ def test_no_array_is_visited_by_the_collector(np):
     array = usm.zeros((2, 3), queue=HOST)
     made = [array, array[0], array[0, 0], array.T, array.reshape(6), next(iter(array)), array[[0]]]
     made += [usm.asarray(np.zeros(3)), usm.empty(3, queue=HOST), usm.full(3, 1.0, queue=HOST), array.ravel()]
+    made += [array.copy(), copy.copy(array), copy.deepcopy(array), array.view("i8"), pickle.loads(pickle.dumps(array))]
+    made += [usm.asarray([1.0]), usm.asarray(np.zeros(3), copy=True), array.astype("f4"), usm.asarray(b"abc"), array[array.__array__() == 0]]
+    arena = usm.plan([(0, 2, 64)]).arena(queue=HOST)
+    made += [arena[key] for key in arena.keys()] + [arena.array(arena.keys()[0], 2, "f4")]
     assert not any(map(gc.is_tracked, made))
 
 
@@ -139,6 +144,31 @@ def test_ravel_shares_or_copies_as_numpy_does(queue):
         assert made.tolist() == cut(theirs).ravel().tolist() and made.kind == ours.kind
         is_view = np.shares_memory(cut(theirs).ravel(), theirs) or cut(theirs).size == 0
         assert (made.pointer == cut(ours).pointer) == is_view or cut(theirs).size == 0
+
+
+def test_ravel_takes_numpys_orders(queue):
+    theirs = np.arange(24.0).reshape(2, 3, 4)
+    ours = usm.asarray(theirs, queue=queue, copy=True)
+    for cut in (lambda a: a, lambda a: a.T, lambda a: a[:, 1], lambda a: a[:, ::-1].T, lambda a: a[:0], lambda a: a[0, 0, 0, ...]):
+        for order in "CFA":
+            assert cut(ours).ravel(order).tolist() == cut(theirs).ravel(order).tolist(), order
+    turned = ours.T
+    assert turned.ravel(order="F").pointer == turned.ravel(order="A").pointer == ours.pointer
+    for order in ("K", "c", ""):
+        with pytest.raises(usm.RequestError, match="none of C, F, A"):
+            ours.ravel(order)
+    with pytest.raises(TypeError, match="order"):
+        ours.ravel(1)
+
+
+def test_an_index_beyond_64_bits_is_out_of_bounds(np):
+    array = usm.zeros((2, 3), queue=HOST)
+    for key in (2**100, -(2**100), 2**64, (0, 2**100)):
+        for read in (lambda: array[key], lambda: array[0][key], lambda: array.__setitem__(key, 1)):
+            with pytest.raises(IndexError):
+                read()
+    with pytest.raises(IndexError, match="more than 64 bits is out of bounds for axis 1 of 3 elements"):
+        array[0, 2**100]
 
 
 def test_ctypes_is_numpys(np):

@@ -91,6 +91,8 @@ def test_the_table_is_the_one_of_dlpack_1_3(table):
     # On the type, and the same for ever: consumers keep it for each type.
     assert usm.Array.__dlpack_c_exchange_api__ is usm.Array.__dlpack_c_exchange_api__
     assert usm.zeros(1, queue="host").__dlpack_c_exchange_api__ is usm.Array.__dlpack_c_exchange_api__
+    # The name before 1.3, which some consumers still look for.
+    assert usm.Array.__c_dlpack_exchange_api__ is usm.Array.__dlpack_c_exchange_api__
 
 
 def test_an_array_becomes_an_owned_tensor_and_an_array_again(table, queue, kind):

@@ -292,6 +292,7 @@ def grouped(a):
 LAUNCHES = {
     "2 arguments are needed \\(a, n\\), 1 are given": lambda a: plain[8](a),
     "local size 3 does not divide 8 work-items in dimension 0: launch 9": lambda a: plain[8, 3](a, 8),
+    "launch 16 and leave the last ones out by a condition; 8 groups are 128 work-items": lambda a: plain[(8,), (16,)](a, 8),
     "local size 0 in dimension 0": lambda a: plain[8, 0](a, 8),
     "the range \\[8, 8\\] has 2 dimensions, the local size \\[2\\] has 1": lambda a: plain[(8, 8), 2](a, 8),
     "a range has 1, 2 or 3 dimensions, 4 are given": lambda a: plain[(1, 1, 1, 1),](a, 8),

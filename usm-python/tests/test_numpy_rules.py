@@ -229,12 +229,12 @@ def test_tables_of_pandas_share_their_memory(np):
 
 
 def test_names_of_other_libraries_have_a_remedy():
-    for name, remedy in {"array": "asarray", "ones": "full", "arange": "range", "dtype": "DType"}.items():
+    for name, remedy in {"array": "asarray", "ones": "full", "arange": "range", "dtype": "DType", "sum": "reduce", "Stream": "Queue"}.items():
         with pytest.raises(AttributeError, match=rf"no attribute '{name}': use usm\.{remedy}|no attribute '{name}': use .*{remedy}"):
             getattr(usm, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
         usm.nothing
-    assert "adapt" in dir(usm)
+    assert {"adapt", "errors"} <= set(dir(usm)) and all(hasattr(usm, name) for name in dir(usm))
 
 
 def test_errors_name_the_place_and_the_value(tmp_path):

@@ -33,8 +33,11 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     local: Option<Vec<u64>>,
     repeat: u32,
-    /// `None`: the interpreter took too long to compare with.
+    /// `None`: there is nothing to compare with.
     ok: Option<bool>,
+    /// Why there is nothing to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_compared: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_error: Option<f64>,
     seconds: f64,
@@ -230,8 +233,15 @@ impl Job<'_> {
         let proof = self.with_arguments(&mut memory, |arguments| self.launch().proof(arguments))?;
         let start = Instant::now();
         let mut may_continue = || start.elapsed() < MOST_TIME;
-        let expected = self
-            .with_arguments(&mut memory, |arguments| self.launch().interpret(arguments, &mut may_continue))?;
+        let expected = self.with_arguments(&mut memory, |arguments| {
+            match self.launch().interpret(arguments, &mut may_continue) {
+                Ok(Some(contents)) => Ok(Ok(contents)),
+                Ok(None) => Ok(Err(format!("the interpreter needs more than {} s", MOST_TIME.as_secs()))),
+                // The arguments fit, since there is a proof; the interpreter has limits of its own.
+                Err(LaunchError::Refused(reason)) => Ok(Err(reason)),
+                Err(error) => Err(error),
+            }
+        })?;
         let (mut seconds, mut max_error, mut ok) = (f64::INFINITY, 0.0_f64, true);
         let mut last = Vec::new();
         for _ in 0..self.arguments.repeat {
@@ -263,8 +273,9 @@ impl Job<'_> {
             global: self.arguments.global.clone(),
             local: (!self.arguments.local.is_empty()).then(|| self.arguments.local.clone()),
             repeat: self.arguments.repeat,
-            ok: expected.is_some().then_some(ok),
-            max_error: expected.is_some().then_some(max_error),
+            ok: expected.is_ok().then_some(ok),
+            max_error: expected.is_ok().then_some(max_error),
+            not_compared: expected.err(),
             seconds,
             proof: match proof {
                 Answer::Proven => "proven".to_owned(),
@@ -310,10 +321,10 @@ fn run_error(error: LaunchError) -> Error {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match self.ok {
-            Some(true) => "as the interpreter",
-            Some(false) => "WRONG",
-            None => "not compared, the interpreter took too long",
+        let verdict = match (self.ok, &self.not_compared) {
+            (Some(true), _) => "as the interpreter".to_owned(),
+            (Some(false), _) => "WRONG".to_owned(),
+            (None, reason) => format!("not compared: {}", reason.as_deref().unwrap_or_default()),
         };
         write!(f, "{} on {}, range {:?}", self.kernel, self.device, self.global)?;
         if let Some(local) = &self.local {

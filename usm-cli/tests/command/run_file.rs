@@ -75,8 +75,24 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
     {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
+    // The one of the front page.
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/data/saxpy.rs");
+    let ran =
+        usm(&["run", own, "--arg", "0.5", "--arg", "f32:1003", "--arg", "f32:1003", "--global", "1003"]);
+    assert!(ran.stdout.contains("saxpy on host:host:0, range [1003]: as the interpreter"), "{}", ran.stderr);
     let ran = run(&["reverse", "--arg", "i16:16", "--global", "16", "--local", "8"]);
     assert!(ran.stdout.contains("groups of [8]: as the interpreter"), "{}", ran.stdout);
+    // Above the memory of the interpreter.
+    let size = (19 << 20).to_string();
+    let array = format!("i16:{size}");
+    let ran = run(&["reverse", "--arg", &array, "--global", &size, "--repeat", "1", "--json"]);
+    assert_eq!((ran.code, &*ran.stderr), (0, ""));
+    let report = ran.json();
+    assert_eq!(report["ok"], serde_json::Value::Null);
+    assert!(
+        report["not_compared"].as_str().is_some_and(|reason| reason.contains("bytes of memory")),
+        "{report}"
+    );
     let gather = ["gather", "--arg", "u32:9", "--arg", "f64:17", "--arg", "f64:9", "--global", "9"];
     let ran = run(&gather);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

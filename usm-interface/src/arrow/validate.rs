@@ -179,7 +179,8 @@ pub fn validate<const N: usize>(levels: &[RawLevel<'_>], device: Device) -> Resu
             return Err(place(ProtocolError::ArrowDictionary, Key::Dictionary, at));
         }
         let meaning = format(level, at)?;
-        if level.has_validity && level.null_count != 0 {
+        // Without a bitmap -1, not counted, is 0; a number of entries is a contradiction.
+        if level.null_count > 0 || level.has_validity && level.null_count != 0 {
             return Err(place(ProtocolError::Nulls { count: level.null_count }, Key::NullCount, at));
         }
         let (buffers, children) = match meaning {

@@ -75,7 +75,7 @@ fn check_column(levels: &[RawLevel<'_>], column: &Column<N>) {
     let mut widths = Vec::new();
     for level in used {
         assert!(level.length >= 0 && level.offset >= 0 && !level.has_dictionary);
-        assert!(!level.has_validity || level.null_count == 0);
+        assert!(level.null_count <= 0 && (!level.has_validity || level.null_count == 0));
         assert!(last <= i128::from(level.length), "entries beyond the level");
         first += i128::from(level.offset);
         last += i128::from(level.offset);

@@ -271,6 +271,20 @@ _OTHER_NAMES = {
     "asnumpy": "usm.to_numpy(array)",
     "ndarray": "usm.Array",
     "dtype": "usm.DType",
+    "sum": 'usm.reduce(array, "sum")',
+    "prod": 'usm.reduce(array, "prod")',
+    "min": 'usm.reduce(array, "min")',
+    "max": 'usm.reduce(array, "max")',
+    "cumsum": "usm.scan(array)",
+    "linspace": "usm.asarray(numpy.linspace(start, stop))",
+    "concatenate": "slices of one array: usm.empty(..), then array[low:high] = part",
+    "stack": "rows of one array: usm.empty(..), then array[i] = part",
+    "leaks": "usm.snapshot(), which lists live blocks",
+    "synchronize": "queue.wait() or usm.Context.synchronize()",
+    "Stream": "usm.Queue",
+    "RawKernel": "usm.Module(source)[name]",
+    "ElementwiseKernel": "usm.elementwise(expression)",
+    "ReductionKernel": "usm.reduce(array, operation)",
 }
 
 
@@ -285,4 +299,4 @@ def _is_there(package: str) -> bool:
 
 def __dir__() -> list[str]:
     found = (name for name, (package, _) in _OPTIONAL.items() if _is_there(package))
-    return sorted([*__all__, *_ALGORITHMS, *_KERNEL_NAMES, *_SUBMODULES, "load", "save", "__version__", *found])
+    return sorted([*__all__, *_ALGORITHMS, *_KERNEL_NAMES, *_SUBMODULES, "errors", "load", "save", "__version__", *found])

@@ -17,9 +17,9 @@ use crate::array::uniform;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::queue::PyEvent;
 use crate::device::runtime::{self, Stream};
-use crate::exchange::array_method;
 use crate::exchange::dlpack;
 use crate::exchange::import;
+use crate::exchange::{array_method, arrow};
 use crate::process::once::name;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
@@ -59,7 +59,7 @@ pub(crate) fn asarray<'py>(
         return Ok(array);
     }
     let place = import::queue_of_arguments(obj.py(), device, queue)?;
-    construct_with_options(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
+    construct_with_options(obj, dtype, kind, place, copy).and_then(|array| array.into_object(obj.py()))
 }
 
 /// The memory that the object already has; an array is returned as it is.
@@ -155,7 +155,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     if !is_sequence(obj)
         && let Some(array) = array_method::ask(obj)?
     {
-        return import::require_side(&array);
+        return import::require_side(&array).map_err(|error| arrow::reason(obj, error));
     }
     let obj = &match obj.is_exact_instance_of::<PyRange>() {
         true => obj.cast::<PySequence>()?.to_list()?.into_any(),

@@ -12,6 +12,7 @@ use usm_interface::text::Lexer;
 use usm_interface::value::Str;
 use usm_interface::{Dtype, Extended, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
 
+use crate::array::members::Members;
 use crate::array::view::View;
 use crate::exchange::dictionary::{MAX_FIELDS, table};
 use crate::exchange::export;
@@ -34,7 +35,7 @@ use crate::text::error::{Class, OrRaise};
 pub(crate) struct PyDtype {
     pub(crate) dtype: Dtype,
     /// The members of a structured type, as a `descr` that the codec accepted.
-    pub(crate) descr: Option<Arc<str>>,
+    pub(crate) descr: Option<Arc<Members>>,
 }
 
 /// Accepted values of an argument `dtype`.
@@ -227,7 +228,7 @@ impl PyDtype {
         let descr = Some(descr::parse(Lexer::new(members), false, &policy, &mut table).or_raise()?);
         let raw = Raw { shape: Some(&[]), typestr: Some(Str::new(text)), descr, ..Raw::default() };
         raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
-        Ok(Self { descr: Some(Arc::from(members)), ..element })
+        Ok(Self { descr: Some(Arc::new(members.into())), ..element })
     }
 }
 
@@ -521,14 +522,14 @@ impl PyDtype {
 
     fn __repr__(&self) -> String {
         match &self.descr {
-            Some(members) => format!("usm.DType({members})"),
+            Some(members) => format!("usm.DType({})", &***members),
             None => format!("usm.DType({:?})", self.text()),
         }
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Rebuild<'py>> {
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_dtype")?;
-        Ok((rebuild, (self.text(), self.descr.as_deref().map(str::to_owned))))
+        Ok((rebuild, (self.text(), self.descr.as_deref().map(|members| str::to_owned(members)))))
     }
 }
 

@@ -72,7 +72,7 @@ fn checksum(length: &[u8], content: &[u8]) -> u64 {
 fn describe(view: &View, readonly: bool) -> String {
     let list = |values: &[isize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let element = PyDtype::of_view(view);
-    let members = element.descr.as_deref().unwrap_or_default();
+    let members = element.descr.as_deref().map_or("", |members| members);
     let (shape, strides) = (list(&view.shape), list(&view.strides));
     format!("{}\n{members}\n{}\n{shape}\n{strides}\n{readonly}", element.text(), view.offset)
 }
@@ -117,12 +117,12 @@ fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
 /// another network namespace, such as another container's, looks like one that has ended.
 #[pyfunction]
 #[pyo3(signature = (handle, *, device=None, queue=None))]
-pub(crate) fn open_ipc(
-    py: Python<'_>,
-    handle: &Bound<'_, PyAny>,
-    device: Option<&Bound<'_, PyAny>>,
-    queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
+pub(crate) fn open_ipc<'py>(
+    py: Python<'py>,
+    handle: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    queue: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, Array>> {
     let Ok(bytes) = handle.cast::<PyBytes>() else {
         return Err(argument::type_error("handle", handle, "the bytes that Array.ipc_handle gave"));
     };
@@ -140,5 +140,5 @@ pub(crate) fn open_ipc(
     // check it.
     let opened = py.detach(|| unsafe { context.open_ipc(&named) }).or_raise()?;
     let storage = Storage::of_other_process(opened).restricted(readonly);
-    Ok(Array::new(Side { storage, stream, view }))
+    Array::new(Side { storage, stream, view }).into_object(py)
 }

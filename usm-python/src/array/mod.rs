@@ -9,6 +9,7 @@ pub(crate) mod dtype;
 pub(crate) mod field;
 mod form;
 pub(crate) mod ipc;
+pub(crate) mod members;
 pub(crate) mod operators;
 pub(crate) mod placement;
 pub(crate) mod reinterpretation;
@@ -162,17 +163,17 @@ impl Array {
 
     /// A C-contiguous copy, by default in memory of the same kind, device and context.
     #[pyo3(signature = (*, kind=None, device=None, queue=None))]
-    fn copy(
+    fn copy<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         kind: Option<Kind>,
-        device: Option<&Bound<'_, PyAny>>,
-        queue: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
+        device: Option<&Bound<'py, PyAny>>,
+        queue: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
         let kind = kind.map_or(self.holding().kind(), |kind| kind.0);
         let place = import::queue_of_arguments(py, device, queue)?;
         let stream = place.unwrap_or_else(|| Arc::clone(&self.holding().stream));
-        transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
+        Self::new(transfer::duplicate(py, &self.side(), &stream, kind, 0)?).into_object(py)
     }
 
     /// The array in memory of the same kind on a device: itself if it is already there, otherwise a
@@ -231,8 +232,7 @@ impl Array {
         if self.is_element() {
             return self.item(py);
         }
-        let bytes = transfer::to_bytes(py, &self.side())?;
-        text::list(py, self.view(), &bytes)
+        text::list_of(py, self.holding())
     }
 
     /// A copy with elements of another type, in memory of the same kind and device, by NumPy's
@@ -369,6 +369,12 @@ impl Array {
     /// DLPack's table for C, version 1.3.
     #[classattr]
     fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
+        dlpack::exchange_api(py)
+    }
+
+    /// The same by the name that DLPack had before 1.3.
+    #[classattr]
+    fn __c_dlpack_exchange_api__(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
         dlpack::exchange_api(py)
     }
 

@@ -1,14 +1,15 @@
-//! Hints to the runtime about an array's memory: prefetch and advice.
+//! Where an array's memory is: hints to the runtime, prefetch and advice, and dpctl's names.
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use usm_core::backend::MemAdvice;
 
 use crate::array::Array;
 use crate::device::queue::PyEvent;
 use crate::device::runtime::Stream;
-use crate::exchange::import;
+use crate::exchange::{import, sycl};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -22,6 +23,25 @@ const ADVICE: [(&str, MemAdvice); 4] = [
 
 #[pymethods]
 impl Array {
+    /// The `dpctl.SyclQueue` of the memory, for code that was written for dpctl; only for SYCL, and
+    /// in programs that have imported dpctl. ``queue`` is of usm's own class.
+    #[getter]
+    fn sycl_queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let queue = sycl::queue_of_dpctl(py, &self.holding().stream)?;
+        queue.ok_or_else(|| PyAttributeError::new_err("no queue of dpctl's: `queue` is of usm's own class"))
+    }
+
+    /// ``kind`` by dpctl's name for it; only for SYCL.
+    #[getter]
+    fn usm_type(&self) -> PyResult<&'static str> {
+        match self.holding().stream.is_sycl() {
+            true => Ok(self.holding().kind().name()),
+            false => {
+                Err(PyAttributeError::new_err("memory of another runtime than SYCL: `kind` is its kind"))
+            }
+        }
+    }
+
     /// Asks the runtime to move the array's whole allocation near the queue's device. Does not
     /// wait. A hint: no value depends on it, and a runtime without prefetch ignores it. ``queue``
     /// defaults to the array's own.

@@ -16,8 +16,8 @@ impl Array {
     /// >>> usm.asarray(bytes([1, 0, 2, 0])).view("<u2").tolist()
     /// [1, 2]
     #[pyo3(name = "view")]
-    fn reinterpret(&self, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(self.with_view(self.view().reinterpreted(PyDtype::of(dtype)?)?))
+    fn reinterpret<'py>(&self, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        self.with_view(self.view().reinterpreted(PyDtype::of(dtype)?)?).into_object(dtype.py())
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
 }
 
 /// Loads an element of one type.
-type Loader = for<'py> fn(Python<'py>, &[u8]) -> PyResult<Bound<'py, PyAny>>;
+pub(crate) type Loader = for<'py> fn(Python<'py>, &[u8]) -> PyResult<Bound<'py, PyAny>>;
 
 /// The function that loads the elements of a usual type, chosen once for many.
 pub(crate) fn loader(dtype: Dtype) -> Option<Loader> {

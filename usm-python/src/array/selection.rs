@@ -2,7 +2,7 @@
 //! NumPy.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyInt, PyList, PySlice, PyString, PyTuple};
 use usm_interface::Kind;
 
 use crate::array::Array;
@@ -18,11 +18,17 @@ use crate::storage::reserve;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::OrRaise;
 
+/// Copies of so many bytes leave the interpreter to other threads.
+const LONG_COPY: usize = 1 << 16;
+
 /// Whether a key names elements by values: a list, a mask or an array of indices, alone or beside
 /// others.
 pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     // The usual keys, before an attribute is looked up.
-    if key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PySlice>() {
+    if key.is_exact_instance_of::<PyInt>()
+        || key.is_exact_instance_of::<PySlice>()
+        || key.is_exact_instance_of::<PyString>()
+    {
         return Ok(false);
     }
     if key.is_instance_of::<PyList>() {
@@ -51,7 +57,7 @@ pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>> {
     let Some(extent) = view.shape.first().copied() else { return Ok(None) };
     if let Ok(list) = key.cast_exact::<PyList>() {
-        let mut all = Vec::new();
+        let mut all = reserve::reserved(list.len()).or_raise()?;
         for index in list.iter() {
             let Ok(index) = index.cast_exact::<PyInt>().map(|index| index.extract::<isize>()) else {
                 return Ok(None);
@@ -61,6 +67,10 @@ fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>
             let Some(position) = position.filter(|position| (0..extent).contains(position)) else {
                 return Ok(None);
             };
+            // Another thread may make the list longer meanwhile.
+            if all.len() == all.capacity() {
+                return Ok(None);
+            }
             all.push(position.unsigned_abs());
         }
         // NumPy takes an empty list for one of floats.
@@ -75,7 +85,10 @@ fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>
     if !is_mask || !holding.storage().read_at_once(holding.view.offset, &mut bits) {
         return Ok(None);
     }
-    Ok(Some((0..bits.len()).filter(|position| bits[*position] != 0).collect()))
+    let count = bits.iter().filter(|bit| **bit != 0).count();
+    let mut all = reserve::reserved(count).or_raise()?;
+    all.extend((0..bits.len()).filter(|position| bits[*position] != 0));
+    Ok(Some(all))
 }
 
 /// The rows that the key names, where they lie without gaps in memory of the process.
@@ -94,8 +107,14 @@ fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     shape[0] = positions.len() as isize;
     let wanted = PyDtype::of_view(view);
     let side = transfer::empty_of(py, &holding.stream, holding.kind(), &wanted, &shape)?;
-    let offsets: Vec<usize> = positions.iter().map(|position| view.offset_of_row(*position)).collect();
-    let is_copied = holding.storage().gather_at_once(&offsets, row.nbytes(), &side.storage);
+    let mut offsets = reserve::reserved(positions.len()).or_raise()?;
+    offsets.extend(positions.iter().map(|position| view.offset_of_row(*position)));
+    let (source, size) = (holding.storage(), row.nbytes());
+    let gather = || source.gather_at_once(&offsets, size, &side.storage);
+    let is_copied = match side.view.nbytes() < LONG_COPY {
+        true => gather(),
+        false => py.detach(gather),
+    };
     Ok(is_copied.then_some(side))
 }
 

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use usm_plan::shown::Shown;
 
 use crate::array::axes::Axes;
 use crate::array::{Array, create};
 use crate::storage::transfer;
+use crate::text::argument;
+use crate::text::error::Class;
 
 #[pymethods]
 impl Array {
@@ -33,19 +36,33 @@ impl Array {
     }
 
     /// The elements with one dimension: a view of the same memory, or a copy if they do not lie in
-    /// the order of the indices.
+    /// that order. `order` is NumPy's: ``"C"`` the last index fastest, ``"F"`` the first, ``"A"``
+    /// as ``"F"`` for memory that lies in Fortran's order alone.
     ///
-    /// >>> usm.zeros((2, 3), device="host").ravel().shape
-    /// (6,)
-    fn ravel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
+    /// >>> usm.asarray([[1, 2], [3, 4]], device="host").ravel("F").tolist()
+    /// [1, 3, 2, 4]
+    #[pyo3(signature = (order="C"))]
+    fn ravel<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = argument::order)] order: &str,
+    ) -> PyResult<Bound<'py, Self>> {
+        let view = self.view();
+        let ordered = match order {
+            "C" => view.clone(),
+            "F" => view.transposed(),
+            "A" if view.is_f_contiguous() && !view.is_c_contiguous() => view.transposed(),
+            "A" => view.clone(),
+            _ => return Err(Class::Request.error(format!("order: {} is none of C, F, A", Shown(order)))),
+        };
         let mut shape = Axes::new();
-        shape.push(self.view().len() as isize);
-        if let Ok(view) = self.view().reshaped(shape.clone()) {
+        shape.push(view.len() as isize);
+        if let Ok(view) = ordered.reshaped(shape.clone()) {
             return self.with_view(view).into_object(py);
         }
         let holding = self.holding();
-        let stream = Arc::clone(&holding.stream);
-        let mut copy = transfer::duplicate(py, &self.side(), &stream, holding.kind(), 0)?;
+        let (stream, side) = (Arc::clone(&holding.stream), holding.with_view(ordered));
+        let mut copy = transfer::duplicate(py, &side, &stream, holding.kind(), 0)?;
         copy.view = copy.view.reshaped(shape)?;
         Self::new(copy).into_object(py)
     }

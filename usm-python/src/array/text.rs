@@ -47,6 +47,47 @@ fn nested<'py>(py: Python<'py>, view: &View, shape: &[isize], bytes: &[u8]) -> P
     Ok(rows.into_any())
 }
 
+/// Bytes between two looks at the memory, a multiple of each element that has a loader.
+const BLOCK: usize = 4096;
+
+/// Nested lists of the elements of an array, in C order.
+pub(crate) fn list_of<'py>(py: Python<'py>, holding: &Holding) -> PyResult<Bound<'py, PyAny>> {
+    let view = &holding.view;
+    let is_plain = view.descr.is_none() && view.nbytes() > 0 && view.is_c_contiguous();
+    match scalar::loader(view.dtype).filter(|_| is_plain && view.ndim() > 0 && holding.stream.is_host()) {
+        Some(load) => in_place(py, holding, load, &view.shape, view.offset),
+        None => list(py, view, &transfer::to_bytes(py, &holding.side())?),
+    }
+}
+
+/// Nested lists of elements without gaps from an offset on, which are read a block at a time.
+fn in_place<'py>(
+    py: Python<'py>,
+    holding: &Holding,
+    load: scalar::Loader,
+    shape: &[isize],
+    offset: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let size = holding.view.itemsize();
+    let [extent, inner @ ..] = shape else { return element_at(py, holding, offset) };
+    let extent = extent.unsigned_abs();
+    if !inner.is_empty() {
+        let step = size * inner.iter().product::<isize>().unsigned_abs();
+        let row = |index| in_place(py, holding, load, inner, offset + index * step);
+        return Ok(reserve::list(py, extent, row)?.into_any());
+    }
+    let (mut block, count) = ([0; BLOCK], BLOCK / size);
+    let item = |index: usize| {
+        let at = (index & (count - 1)) * size;
+        if at == 0 {
+            let len = count.min(extent - index) * size;
+            transfer::read_block(py, holding, offset + index * size, &mut block[..len])?;
+        }
+        load(py, &block[at..at + size])
+    };
+    Ok(reserve::list(py, extent, item)?.into_any())
+}
+
 /// One element: Python's scalar, or NumPy's `item()` of a type that Python has no scalar for, such
 /// as a structure. Only a program that has imported NumPy has such types.
 pub(crate) fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {

@@ -50,12 +50,12 @@ impl Array {
     }
 
     /// A writable copy of the elements in memory of the same kind and context.
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+    fn __copy__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
         let side = self.side();
-        transfer::duplicate(py, &side, &side.stream, side.storage.kind(), 0).map(Self::new)
+        Self::new(transfer::duplicate(py, &side, &side.stream, side.storage.kind(), 0)?).into_object(py)
     }
 
-    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let _ = memo;
         self.__copy__(py)
     }

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
 use crate::array::axes::Axes;
+use crate::array::members::Members;
 use crate::text::argument;
 use crate::text::error::Class;
 
@@ -25,7 +26,7 @@ pub(crate) const FEW_DIMS: usize = 4;
 pub(crate) struct View {
     pub(crate) dtype: Dtype,
     /// The members of a structured type, as a `descr` that the codec accepted.
-    pub(crate) descr: Option<Arc<str>>,
+    pub(crate) descr: Option<Arc<Members>>,
     /// Shape in elements.
     pub(crate) shape: Axes,
     /// Strides in bytes.
@@ -413,9 +414,17 @@ impl View {
         if key.is_instance_of::<PyBool>() {
             return Err(wrong());
         }
-        let index: isize =
-            key.extract().map_err(|error| argument::conversion_error(key.py(), error, wrong))?;
         let extent = self.shape[axis];
+        let index: isize = key.extract().map_err(|error: PyErr| {
+            let py = key.py();
+            match error.is_instance_of::<PyOverflowError>(py) {
+                // The text of a long integer may be an error of its own.
+                true => PyIndexError::new_err(format!(
+                    "an index of more than 64 bits is out of bounds for axis {axis} of {extent} elements"
+                )),
+                false => argument::conversion_error(py, error, wrong),
+            }
+        })?;
         let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
         from_start.filter(|position| (0..extent).contains(position)).ok_or_else(|| {
             let message = format!("index {index} is out of bounds for axis {axis} of {extent} elements");

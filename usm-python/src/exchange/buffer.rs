@@ -158,7 +158,7 @@ fn codec_format(view: &View) -> PyResult<String> {
     };
     let typestr = view.dtype.to_string();
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-    let mut table = view.descr.as_deref().map_or(Vec::new(), dictionary::table);
+    let mut table = view.descr.as_deref().map_or(Vec::new(), |members| dictionary::table(members));
     let descr = match &view.descr {
         Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(refused)?),
         None => None,

@@ -52,11 +52,7 @@ pub(crate) fn import_beyond_dlpack<'py>(
     refusal: PyErr,
 ) -> PyResult<Bound<'py, Array>> {
     let py = object.py();
-    let of_producer = |error: &PyErr| {
-        error.is_instance_of::<PyException>(py)
-            && !error.is_instance_of::<PyMemoryError>(py)
-            && !error.is_instance_of::<PyRecursionError>(py)
-    };
+    let of_producer = |error: &PyErr| is_of_producer(py, error);
     if !of_producer(&refusal) {
         return Err(refusal);
     }
@@ -73,6 +69,13 @@ pub(crate) fn import_beyond_dlpack<'py>(
         Err(error) if !of_producer(&error) => Err(error),
         _ => Err(refusal),
     }
+}
+
+/// Whether an exception is a producer's refusal, and not the end of memory or of the program.
+pub(super) fn is_of_producer(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py)
+        && !error.is_instance_of::<PyMemoryError>(py)
+        && !error.is_instance_of::<PyRecursionError>(py)
 }
 
 /// Whether a producer's dictionary says that its memory at an address may be written, which

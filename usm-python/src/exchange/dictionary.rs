@@ -13,6 +13,7 @@ use usm_interface::{
     text::Lexer, typestr,
 };
 
+use crate::array::members::Members;
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::buffer::Held;
 use crate::exchange::literal;
@@ -268,7 +269,7 @@ pub(crate) fn is_ambiguous(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 #[inline]
 fn to_checked<'py, const N: usize>(
     interface: &Interface<'_, '_, N>,
-    descr: Option<Arc<str>>,
+    descr: Option<Arc<Members>>,
 ) -> Checked<'py> {
     let layout = interface.layout();
     Checked {
@@ -299,7 +300,7 @@ fn structure<'py>(
     if interface.fields().is_empty() && is_unnamed(interface.layout().dtype()) {
         return Err(unnamed_error());
     }
-    Ok(to_checked(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
+    Ok(to_checked(&interface, (!interface.fields().is_empty()).then(|| Arc::new(text.into()))))
 }
 
 /// The text of `descr` (`typedescr` in SYCL's dictionary).

@@ -1,7 +1,5 @@
 //! Exports arrays as dictionaries.
 
-use std::sync::Arc;
-
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -169,6 +167,6 @@ fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
 
 /// The members of a structured type as Python objects. The text is a literal, because the codec has
 /// read it.
-pub(crate) fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
-    py.import("ast")?.getattr("literal_eval")?.call1((&**text,))
+pub(crate) fn literal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("ast")?.getattr("literal_eval")?.call1((text,))
 }

@@ -256,7 +256,12 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
         match dlpack::import(object, dlpack::Request::default(), is_writable) {
             Ok(None) => {}
             Ok(array) => return Ok(array),
-            Err(refusal) => return cuda::import_beyond_dlpack(object, refusal).map(Some),
+            Err(refusal) => {
+                return match cuda::import_beyond_dlpack(object, refusal) {
+                    Ok(array) => Ok(Some(array)),
+                    Err(refusal) => arrow::import_beyond_dlpack(object, refusal),
+                };
+            }
         }
     }
     if let Some(array) = cuda::import(object)? {

@@ -13,6 +13,7 @@ use usm_interface::{Field, Policy, Protocol, Spelling, Target};
 
 use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
+use crate::array::members::Members;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
 use crate::exchange::buffer::Held;
@@ -113,11 +114,11 @@ fn padding(object: &Bound<'_, PyAny>) -> PyResult<Padding> {
 }
 
 /// The members as the text of a `descr`.
-fn descr(py: Python<'_>, interface: &usm_interface::Interface<'_, '_, MAX_DIMS>) -> PyResult<Arc<str>> {
+fn descr(py: Python<'_>, interface: &usm_interface::Interface<'_, '_, MAX_DIMS>) -> PyResult<Arc<Members>> {
     let mut text = String::new();
     interface
         .write(&mut text, Spelling::Python)
         .map_err(|_| Class::Interface.error("format: the members cannot be spelled"))?;
     let dict = py.import("ast")?.getattr("literal_eval")?.call1((text,))?;
-    Ok(dict.get_item("descr")?.repr()?.to_str()?.into())
+    Ok(Arc::new(dict.get_item("descr")?.repr()?.to_str()?.into()))
 }

@@ -224,11 +224,20 @@ pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bou
     Ok(stream.foreign.get_or_init(|| made.unbind()).bind(py).clone())
 }
 
+/// [`dpctl_queue`] of a SYCL queue in a program that has imported dpctl.
+pub(crate) fn queue_of_dpctl<'py>(
+    py: Python<'py>,
+    stream: &Arc<Stream>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_known = stream.foreign.get().is_some() || dpctl_class(py, "SyclQueue").is_some();
+    (stream.is_sycl() && is_known).then(|| dpctl_queue(py, stream)).transpose()
+}
+
 /// The `syclobj` of our dictionaries: a dpctl object if dpctl is imported, which its consumers
 /// handle fastest; otherwise our own queue, which they use through its capsule.
 pub(crate) fn syclobj<'py>(py: Python<'py>, stream: &Arc<Stream>) -> PyResult<Bound<'py, PyAny>> {
-    if stream.foreign.get().is_some() || dpctl_class(py, "SyclQueue").is_some() {
-        return dpctl_queue(py, stream);
+    if let Some(queue) = queue_of_dpctl(py, stream)? {
+        return Ok(queue);
     }
     Ok(Bound::new(py, PyQueue(Arc::clone(stream)))?.into_any())
 }

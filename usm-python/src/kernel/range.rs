@@ -71,10 +71,18 @@ impl Sizes {
                     return refuse(format!("local size 0 in dimension {dimension}: at least 1 is needed"));
                 }
                 if whole % group != 0 {
+                    let remedy = format!(
+                        "launch {} and leave the last ones out by a condition",
+                        whole.div_ceil(*group).saturating_mul(*group)
+                    );
+                    // A smaller first number is that of blocks, which CUDA's launches begin with.
+                    let of_blocks = match whole < group {
+                        true => format!("; {whole} groups are {} work-items", whole.saturating_mul(*group)),
+                        false => String::new(),
+                    };
                     return refuse(format!(
                         "local size {group} does not divide {whole} work-items in dimension {dimension}: \
-                         launch {} and leave the last ones out by a condition",
-                        whole.div_ceil(*group).saturating_mul(*group)
+                         {remedy}{of_blocks}"
                     ));
                 }
             }

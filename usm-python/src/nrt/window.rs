@@ -13,17 +13,18 @@ use crate::text::error::{Class, OrRaise};
 /// in bytes. Refuses an array with an element outside of that memory.
 #[pyfunction]
 #[pyo3(signature = (parent, pointer, shape, strides, dtype, readonly))]
-pub(crate) fn _nrt_window(
+pub(crate) fn _nrt_window<'py>(
     parent: &Array,
     pointer: usize,
-    shape: &Bound<'_, PyAny>,
-    strides: &Bound<'_, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    strides: &Bound<'py, PyAny>,
     dtype: &str,
     readonly: bool,
-) -> PyResult<Array> {
+) -> PyResult<Bound<'py, Array>> {
     let dtype = typestr::parse(dtype, Mode::Strict, None)
         .map_err(|reason| Class::Interface.error(format!("dtype {dtype:?}: {reason}")))?;
     // One extent above the limit is enough for the error about them.
+    let py = shape.py();
     let numbers = |values| argument::items(values, MAX_DIMS + 1, |value| value.extract::<i64>());
     let (shape, strides) = (numbers(shape)?, numbers(strides)?);
     let layout = Layout::<MAX_DIMS>::new(dtype, &shape, Some(&strides), 0).or_raise()?;
@@ -43,5 +44,6 @@ pub(crate) fn _nrt_window(
     if layout.nbytes() != 0 {
         view.offset = start as usize;
     }
-    Ok(Array::new(Side { view, storage: side.storage.restricted(readonly), stream: side.stream }))
+    let storage = side.storage.restricted(readonly);
+    Array::new(Side { view, storage, stream: side.stream }).into_object(py)
 }

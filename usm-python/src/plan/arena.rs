@@ -93,20 +93,20 @@ impl PyPlan {
 #[pymethods]
 impl PyArena {
     /// The bytes of a tensor as an array of ``uint8``. Raises ``KeyError`` for an unknown key.
-    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Array> {
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Array>> {
         let (offset, size) = self.places[self.place(key)?];
-        self.array_at(offset, View::contiguous(PyDtype::of_text("uint8")?.dtype, &[size as i64])?)
+        self.array_at(key.py(), offset, View::contiguous(PyDtype::of_text("uint8")?.dtype, &[size as i64])?)
     }
 
     /// The tensor as an array of a shape and a type. Raises ``usm.RequestError`` where the array
     /// needs more bytes than the tensor has, and ``KeyError`` for an unknown key.
     #[pyo3(signature = (key, shape, dtype=None))]
-    fn array(
+    fn array<'py>(
         &self,
-        key: &Bound<'_, PyAny>,
-        shape: &Bound<'_, PyAny>,
-        dtype: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Array> {
+        key: &Bound<'py, PyAny>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Array>> {
         let (offset, size) = self.places[self.place(key)?];
         let PyDtype { dtype, descr } = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
         let view = View { descr, ..View::contiguous(dtype, &create::shape(shape)?)? };
@@ -114,7 +114,7 @@ impl PyArena {
             let (needed, key) = (view.nbytes(), Shown(key));
             return Err(Class::Request.error(format!("tensor {key}: {needed} bytes exceed its {size}")));
         }
-        self.array_at(offset, view)
+        self.array_at(key.py(), offset, view)
     }
 
     /// Names, or numbers, in the plan's order.
@@ -180,10 +180,10 @@ impl PyArena {
         }
     }
 
-    fn array_at(&self, offset: u64, view: View) -> PyResult<Array> {
+    fn array_at<'py>(&self, py: Python<'py>, offset: u64, view: View) -> PyResult<Bound<'py, Array>> {
         // The plan was verified: offset and size lie within its peak.
         let offset = usize::try_from(offset).map_err(|_| Class::Request.error("an offset beyond memory"))?;
         let (storage, stream) = (self.storage.clone(), Arc::clone(&self.stream));
-        Ok(Array::part(Side { storage, stream, view: View { offset, ..view } }))
+        Array::part(Side { storage, stream, view: View { offset, ..view } }).into_object(py)
     }
 }

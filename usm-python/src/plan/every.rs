@@ -11,8 +11,9 @@ use usm_plan::shown::Shown;
 use usm_plan::usm_pool::Options;
 
 use crate::plan::{PyPlan, numbers_of, refused};
+use crate::storage::reserve;
 use crate::text::argument;
-use crate::text::error::Class;
+use crate::text::error::{Class, OrRaise};
 
 /// Plans between two looks for Ctrl-C.
 const BETWEEN: usize = 256;
@@ -61,15 +62,21 @@ impl PyPlan {
         let steps = every.steps_up_to(&values, number).map_err(refused)?;
         let (count, of) = (every.ids().len(), every.dims()[number].values);
         let (mut rows, mut peaks) = (room(count.checked_mul(steps))?, room(Some(steps))?);
-        let mut offsets = vec![0; count];
-        for step in 0..steps {
-            if step % BETWEEN == 0 {
-                py.check_signals()?;
-            }
-            values[number] = of.low + step as u64 * of.step;
-            let at = every.at(&values, &mut offsets).map_err(refused)?;
-            peaks.extend(at.peak.to_ne_bytes());
-            rows.extend(offsets.iter().flat_map(|offset| offset.to_ne_bytes()));
+        let mut offsets = reserve::reserved(count).or_raise()?;
+        offsets.resize(count, 0);
+        for first in (0..steps).step_by(BETWEEN) {
+            py.check_signals()?;
+            let last = steps.min(first + BETWEEN);
+            let computed = py.detach(|| {
+                (first..last).try_for_each(|step| {
+                    values[number] = of.low + step as u64 * of.step;
+                    let at = every.at(&values, &mut offsets)?;
+                    peaks.extend(at.peak.to_ne_bytes());
+                    rows.extend(offsets.iter().flat_map(|offset| offset.to_ne_bytes()));
+                    Ok(())
+                })
+            });
+            computed.map_err(refused)?;
         }
         let peaks = numbers_of(py, &peaks)?.call_method1("cast", ("Q",))?;
         let rows = numbers_of(py, &rows)?;

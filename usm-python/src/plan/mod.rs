@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
+use pyo3::types::{PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
 use usm_plan::graph_json::RangePlan;
 use usm_plan::ranged::{NamedDimension, Values};
 use usm_plan::request::EveryValue;
@@ -25,6 +25,7 @@ use usm_plan::{Answer, Error, Field, Outcome, Report, Request};
 use crate::device::queue::PyQueue;
 use crate::plan::input::Given;
 use crate::plan::watch::Watch;
+use crate::storage::reserve;
 use crate::text::argument;
 use crate::text::error::Class;
 
@@ -175,7 +176,7 @@ fn dimensions(dims: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, Values)>
 
 /// A read-only view of the bytes of numbers.
 fn numbers_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyMemoryView>> {
-    PyMemoryView::from(PyBytes::new(py, bytes).as_any())
+    PyMemoryView::from(reserve::bytes(py, bytes)?.as_any())
 }
 
 /// An error of the caller's input.

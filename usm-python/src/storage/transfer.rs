@@ -540,6 +540,22 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     py.detach(|| packed(src)).or_raise()
 }
 
+/// Reads bytes that lie inside of the storage; at once where nothing else uses the memory.
+pub(crate) fn read_block(
+    py: Python<'_>,
+    holding: &Holding,
+    offset: usize,
+    target: &mut [u8],
+) -> PyResult<()> {
+    let storage = holding.storage();
+    if storage.read_at_once(offset, target) {
+        return Ok(());
+    }
+    let view = View { offset, ..View::contiguous(PyDtype::of_text("uint8")?.dtype, &[target.len() as i64])? };
+    target.copy_from_slice(&to_bytes(py, &holding.with_view(view))?);
+    Ok(())
+}
+
 /// A C-contiguous copy in memory of `kind` in the stream's context.
 pub(crate) fn duplicate(
     py: Python<'_>,
@@ -576,9 +592,16 @@ pub(crate) fn copy_async(
     let ((to, len), (from, _)) = (dst.span(), src.span());
     let copied = py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
     copied.or_else(|failure| match &failure {
-        Failure::Core(error) if matches!(error.kind, ErrorKind::WrongContext { .. }) => {
-            let remedy = "a queue copies memory of its own context, usm.copy that of any other and NumPy's";
-            Err(Class::Request.error(format!("{error}; {remedy}")))
+        Failure::Core(Error { kind: ErrorKind::WrongContext { .. }, .. }) => {
+            let place = |stream: &Stream| {
+                let context = stream.context();
+                format!("{} (context {})", usm_core::Selector::of(context.info()), context.id())
+            };
+            let (here, to, from) = (place(stream), place(&dst.stream), place(&src.stream));
+            Err(Class::Request.error(format!(
+                "the queue is of {here}, the destination of {to}, the source of {from}: a queue copies \
+                 memory of its own context, usm.copy that of any other and NumPy's"
+            )))
         }
         _ => Err(failure).or_raise(),
     })

@@ -110,6 +110,7 @@ macro_rules! texts {
 
 texts! {
     casting = "the name of a rule of NumPy's, such as \"same_kind\",";
+    order = "\"C\", \"F\" or \"A\"";
     options = "a text of options for the compiler";
     signature = "a text of types such as \"float32[:,:], int64\"";
     strategy = "the name of a strategy (str)";

@@ -1,6 +1,7 @@
 """The whole surface of the package as a user writes it. Checked by mypy in strict mode, and run."""
 
 import os
+import sys
 import tempfile
 from typing import Any, Literal, assert_type
 
@@ -110,6 +111,10 @@ def arrays() -> None:
     usm.copy(made, array)
     assert_type(made.reshape(6).reshape((3, -1)).T.copy(kind="host", queue=None), usm.Array)
     assert_type(made.T.ravel(), usm.Array)
+    assert_type(made.ravel(order="F"), usm.Array)
+    if made.device is not None and made.device.backend == "sycl":
+        assert_type(made.usm_type, Kind)
+        assert hasattr(made, "sycl_queue") is ("dpctl" in sys.modules)
     assert made.ctypes.data == made.pointer
     made.fill(2.5)
     made[0, 1:] = [1, 2]
@@ -132,6 +137,7 @@ def arrays() -> None:
     _ = made.__arrow_c_schema__(), made.__arrow_c_array__(), made.__arrow_c_device_array__(None)
     assert made.__dlpack__(stream=None, max_version=(1, 3), dl_device=None, copy=True) is not None
     assert usm.Array.__dlpack_c_exchange_api__ is not None
+    assert usm.Array.__c_dlpack_exchange_api__ is not None
     assert_type(usm.from_dlpack(made, dl_device=None, copy=None), usm.Array)
     assert_type(usm.validate(made), int)
     assert usm.to_numpy(made).shape == (2, 3)

@@ -210,7 +210,7 @@ MEMBERS = {
             Flag(lambda it: it.view("i1").readonly),
         ],
         "reshape": [Write(lambda it, value: it.reshape(-1).fill(value)), Read(lambda it: it.reshape(-1).tobytes())],
-        "ravel": [Write(lambda it, value: it.ravel().fill(value)), Read(lambda it: it.ravel().tobytes())],
+        "ravel": [Write(lambda it, value: it.ravel("F").fill(value)), Read(lambda it: it.ravel().tobytes())],
         "copy": [Read(lambda it: it.copy().tobytes()), Read(lambda it: it.copy(kind="device").tobytes())],
         "to_device": [
             Write(lambda it, value: it.to_device(it.device).fill(value)),
@@ -240,8 +240,8 @@ MEMBERS = {
         "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
         **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "_repr_mimebundle_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
-        **attributes("base context ctypes device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer _address queue shape size strides"),
-        **attributes("__delitem__ __dlpack_c_exchange_api__"),
+        **attributes("base context ctypes device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer _address queue shape size strides sycl_queue usm_type"),
+        **attributes("__delitem__ __dlpack_c_exchange_api__ __c_dlpack_exchange_api__"),
         "astype": [
             Read(lambda it: it.astype(it.dtype).tobytes()),
             Write(lambda it, value: it.astype(it.dtype, copy=False).fill(value)),

@@ -156,22 +156,25 @@ unsafe fn read_level<'a>(schema: &'a ArrowSchema, array: &ArrowArray) -> Result<
     })
 }
 
-/// Number of missing entries among those that are used.
+/// Number of missing entries among those that are used; what the producer says if it has no bitmap.
 ///
 /// # Safety
 /// The first buffer of `array`, if there is one, is NULL or a bitmap in host memory with a bit for
 /// each entry.
 unsafe fn missing(array: &ArrowArray, used: Used) -> i64 {
     if array.n_buffers < 1 {
-        return 0;
+        return array.null_count;
     }
     // SAFETY: there is a first buffer.
     let bitmap = unsafe { *array.buffers }.cast::<u8>();
     let Some(end) = used.start.checked_add(used.count).and_then(|end| usize::try_from(end).ok()) else {
         return -1;
     };
-    if bitmap.is_null() || used.count == 0 {
+    if used.count == 0 {
         return 0;
+    }
+    if bitmap.is_null() {
+        return array.null_count;
     }
     // SAFETY: the caller's promise: bits up to the last used entry.
     let bytes = unsafe { core::slice::from_raw_parts(bitmap, end.div_ceil(8)) };

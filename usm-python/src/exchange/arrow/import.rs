@@ -8,7 +8,7 @@ use usm_interface::arrow::abi::{
     ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, Held, Imported,
 };
 use usm_interface::dlpack::{Device, DeviceType};
-use usm_interface::{Key, ProtocolError};
+use usm_interface::{Error, ErrorKind, Key, ProtocolError};
 
 use super::capsule;
 use crate::array::Array;
@@ -18,28 +18,73 @@ use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::{cuda, dlpack, import};
 use crate::process::attribute;
 use crate::process::once::name;
-use crate::text::error::{Class, OrRaise};
+use crate::text::error::{self, Class};
+
+/// Why a column is no array.
+enum Refused {
+    /// Entries are missing. A copy would need a value for each, which is not ours to choose.
+    Missing(PyErr),
+    Other(PyErr),
+}
+
+impl From<PyErr> for Refused {
+    fn from(error: PyErr) -> Self {
+        Self::Other(error)
+    }
+}
 
 /// The column of an object without a copy; `None` if the object has none of the methods, or if
 /// another protocol of it can copy what Arrow cannot share. Arrow's memory is read-only.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    if object.is_instance_of::<PyType>() {
-        return Ok(None);
-    }
-    let py = object.py();
-    match column_of(object).and_then(|column| column.map(|column| adopt(object, column)).transpose()) {
-        Err(error) if Class::Interface.is_of(&error, py) => {
-            match attribute::get(object, name!(py, "__array__"))? {
-                Some(_) => Ok(None),
-                None => Err(error),
+    match whole(object) {
+        Err(Refused::Other(error)) if Class::Interface.is_of(&error, object.py()) => {
+            match has_array(object)? {
+                true => Ok(None),
+                false => Err(error),
             }
         }
-        other => other,
+        Err(Refused::Other(error) | Refused::Missing(error)) => Err(error),
+        Ok(array) => Ok(array),
     }
 }
 
+/// [`import`] of an object whose DLPack was refused by its own exception `refusal`: pyarrow's has
+/// numbers alone. Other errors stay.
+#[cold]
+pub(crate) fn import_beyond_dlpack<'py>(
+    object: &Bound<'py, PyAny>,
+    refusal: PyErr,
+) -> PyResult<Option<Bound<'py, Array>>> {
+    let py = object.py();
+    let of_producer = cuda::is_of_producer(py, &refusal) && !Class::Interface.is_of(&refusal, py);
+    if !of_producer || attribute::get(object, name!(py, "__arrow_c_array__"))?.is_none() {
+        return Err(refusal);
+    }
+    import(object)
+}
+
+/// Why the object is no column, in place of `error`, which its copy ended with.
+#[cold]
+pub(crate) fn reason(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    match whole(object) {
+        Err(Refused::Other(reason) | Refused::Missing(reason)) => reason,
+        Ok(_) => error,
+    }
+}
+
+fn whole<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, Array>>, Refused> {
+    if object.is_instance_of::<PyType>() {
+        return Ok(None);
+    }
+    column_of(object)?.map(|column| adopt(object, column)).transpose()
+}
+
+fn has_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    attribute::get(object, name!(object.py(), "__array__")).map(|method| method.is_some())
+}
+
 /// The structures that the object hands over, by the first method that it has.
-fn column_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
+fn column_of(object: &Bound<'_, PyAny>) -> Result<Option<Imported>, Refused> {
     let py = object.py();
     // The attribute is read first, because the call of a missing method costs an exception.
     if attribute::get(object, name!(py, "__arrow_c_device_array__"))?.is_some()
@@ -57,7 +102,7 @@ fn column_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
         return Ok(Some(Imported::on_host(schema, capsule::take::<ArrowArray>(&array, method)?)));
     }
     match attribute::call(object, name!(py, "__arrow_c_stream__"), None)? {
-        Some(stream) => of_stream(py, capsule::take(&stream, "__arrow_c_stream__")?).map(Some),
+        Some(stream) => of_stream(object, capsule::take(&stream, "__arrow_c_stream__")?).map(Some),
         None => Ok(None),
     }
 }
@@ -68,43 +113,51 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>, method: &str) -> PyResult<(Bound<'py, 
     Ok((pair.get_item(0)?, pair.get_item(1)?))
 }
 
-/// The only chunk of a stream. Several chunks lie in several places.
-fn of_stream(py: Python<'_>, mut stream: Held<ArrowArrayStream>) -> PyResult<Imported> {
+/// The only chunk of a stream. Several chunks lie in several places. Where the object can copy
+/// them, all are read first: none may have missing entries.
+fn of_stream(object: &Bound<'_, PyAny>, mut stream: Held<ArrowArrayStream>) -> Result<Imported, Refused> {
     let failed = |stream: &mut Held<ArrowArrayStream>, code| {
         let words = stream.last_error().map(|words| words.to_string_lossy().into_owned());
         let words = words.unwrap_or_else(|| "no reason given".to_owned());
         Class::Interface.error(format!("the Arrow stream failed with errno {code}: {words}"))
     };
     let schema = stream.schema().map_err(|code| failed(&mut stream, code))?;
-    let mut chunks = Vec::new();
+    let (mut only, mut entries, mut missing) = (None::<Held<ArrowArray>>, 0_usize, 0_i64);
     // A producer may compute chunks; its Python code, if it has any, takes the interpreter itself.
     while let Some(chunk) = stream.next_chunk().map_err(|code| failed(&mut stream, code))? {
-        py.check_signals()?;
+        object.py().check_signals()?;
         // Empty chunks are no place.
-        if chunk.get().length > 0 || chunks.is_empty() {
-            chunks.retain(|known: &Held<ArrowArray>| known.get().length > 0);
-            chunks.push(chunk);
+        if chunk.get().length <= 0 && only.is_some() {
+            continue;
         }
-        if chunks.len() > 1 {
-            return Err(Class::Interface.error(
-                "the column has several chunks, which lie in several places: make one of them \
-                 (combine_chunks() of pyarrow, rechunk() of polars)",
-            ));
+        entries += usize::from(chunk.get().length > 0);
+        // -1: the producer did not count.
+        let count = chunk.get().null_count;
+        missing = if count < 0 || missing < 0 { -1 } else { missing.saturating_add(count) };
+        only = Some(chunk);
+        if entries > 1 && !has_array(object)? {
+            break;
         }
     }
+    if entries > 1 && missing != 0 {
+        return Err(refused(Error::new(ProtocolError::Nulls { count: missing }, Key::NullCount.path())));
+    }
+    if entries > 1 {
+        return Err(Refused::Other(Class::Interface.error(
+            "the column has several chunks, which lie in several places: make one of them \
+             (combine_chunks() of pyarrow, rechunk() of polars)",
+        )));
+    }
     let none = || Class::Interface.error("the column has no chunk, so no memory that could be shared");
-    let chunk = chunks.pop().ok_or_else(none)?;
-    Ok(Imported::on_host(schema, chunk))
+    Ok(Imported::on_host(schema, only.ok_or_else(none)?))
 }
 
 /// The array over a column's memory.
-fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> PyResult<Bound<'py, Array>> {
+fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> Result<Bound<'py, Array>, Refused> {
     let py = object.py();
     let few = imported.column::<FEW_DIMS>().map(|column| parts(&column));
-    let (address, device, extent, view) = match few {
-        Ok(parts) => parts,
-        Err(_) => parts(&imported.column::<MAX_DIMS>().or_raise()?),
-    };
+    let all = few.or_else(|_| imported.column::<MAX_DIMS>().map(|column| parts(&column)));
+    let (address, device, extent, view) = all.map_err(refused)?;
     let event = imported.sync_event();
     let keeper = Keeper::Column(Box::new(imported));
     let owner = Owner { object: Some(object.clone().unbind()), keeper };
@@ -113,20 +166,26 @@ fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> PyResult<Bound<
         // SAFETY: the structure says that its device type's event is there, recorded and alive.
         let waited = unsafe { cuda::wait_for_event(py, &stream, event) }?;
         if !waited {
-            return Err(Key::SyncEvent.path())
-                .map_err(|path| usm_interface::Error::new(ProtocolError::SyncEvent, path))
-                .or_raise();
+            return Err(refused(Error::new(ProtocolError::SyncEvent, Key::SyncEvent.path())));
         }
     }
     if extent.high == 0 {
-        return import::empty(py, stream, kind, view, true);
+        return Ok(import::empty(py, stream, kind, view, true)?);
     }
     if device.kind == DeviceType::Cpu {
         // SAFETY: the producer owns the bytes until the column is released.
-        return unsafe { import::adopt_host(py, owner, address, (view, extent), true) };
+        return Ok(unsafe { import::adopt_host(py, owner, address, (view, extent), true) }?);
     }
     // SAFETY: the runtime reports the bytes as memory of that kind; the column keeps them alive.
-    unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), true) }
+    Ok(unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), true) }?)
+}
+
+fn refused(error: Error) -> Refused {
+    let (kind, raised) = (error.kind(), error::interface(error));
+    match kind {
+        ErrorKind::Protocol(ProtocolError::Nulls { .. }) => Refused::Missing(raised),
+        _ => Refused::Other(raised),
+    }
 }
 
 /// Address, device, size and layout.

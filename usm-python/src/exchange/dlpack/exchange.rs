@@ -25,6 +25,7 @@ use crate::array::Array;
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::device::runtime;
 use crate::exchange::cuda;
+use crate::process::once::Once;
 use crate::storage::Storage;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::{Class, OrRaise};
@@ -49,12 +50,15 @@ static TABLE: Table = Table(DLPackExchangeAPI {
     current_work_stream: Some(work_stream),
 });
 
-/// The capsule of the table; it is never destroyed.
+/// The capsule of the table, which has two names; it is never destroyed.
 pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
-    let table = NonNull::from(&TABLE.0).cast::<c_void>();
-    // SAFETY: the table is a constant of this library, which Python never unloads.
-    let capsule = unsafe { PyCapsule::new_with_pointer(py, table, abi::EXCHANGE_API)? };
-    Ok(capsule.unbind())
+    static CAPSULE: Once<Py<PyCapsule>> = Once::new();
+    let make = || {
+        let table = NonNull::from(&TABLE.0).cast::<c_void>();
+        // SAFETY: the table is a constant of this library, which Python never unloads.
+        unsafe { PyCapsule::new_with_pointer(py, table, abi::EXCHANGE_API) }.map(Bound::unbind)
+    };
+    CAPSULE.get_or_try_make(py, make).map(|capsule| capsule.clone_ref(py))
 }
 
 /// Runs with the interpreter attached. An exception becomes the current one, and the result -1.
