@@ -25,7 +25,10 @@ TYPES = ["np.int32", "np.int64"]
 
 
 class Writer:
-    """Writes a function of the arrays a, b, c (integers) x (floats) and z (complex numbers), with results r, f and w."""
+    """Writes a function of the arrays a, b, c (integers), x (floats) and z (complex numbers).
+
+    Its results are r, f and w, of the same three kinds.
+    """
 
     def __init__(self, chance):
         self.chance = chance

@@ -64,10 +64,11 @@ class Compiler(
         self.packs = {}
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, extents, bounds, log, pairs.
+        """The text of the nodes, the sources of their parameters, tables and facts for a launch.
 
-        An extent is the number of its array in the nodes, and an argument and its dimension. A
-        bound is an argument, the limits of its values, and the type and the place that need them.
+        The facts are extents, bounds, the log and pairs. An extent is the number of its array in
+        the nodes, and an argument and its dimension. A bound is an argument, the limits of its
+        values, and the type and the place that need them.
         Arguments of a log follow those of the kernel. Pairs are arrays of complex numbers.
         """
         for _ in range(_ROUNDS):

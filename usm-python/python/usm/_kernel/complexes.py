@@ -21,7 +21,7 @@ class Complexes:
         return found if found.__class__ is Cpx else self.as_value(found, node)
 
     def complex_instead(self, found):
-        """A complex number from outside of the kernel, or a literal, as a pair; others as they are."""
+        """A complex number from outside of the kernel, or a literal, as a pair; else unchanged."""
         if found.__class__ is not Static:
             return found
         value = found.value
@@ -114,7 +114,10 @@ class Complexes:
         return self.pair(re, do("add", do("mul", one.re, two.im), do("mul", one.im, two.re)))
 
     def quotient(self, one, two, ty, do):
-        """A quotient by NumPy's steps: the divisor's larger part is taken out, so that no square overflows."""
+        """A quotient by NumPy's steps.
+
+        The divisor's larger part is taken out, so that no square overflows.
+        """
         at, zero = self.at, number(0, ty, self.at)
         size = [self.function_node("abs", (part,), ty) for part in two.parts]
         wide = self.reusable(self.compare_as("ge", *size, ty))

@@ -29,7 +29,7 @@ _TYPESTR = {
 #: Types of elements that are converted to another one when they are read: there they have no
 #: arithmetic.
 COMPUTED = {"f16": "f32", "bf16": "f32"}
-#: Types of complex elements and casts, each with the type of a part. No value has one: it is a pair.
+#: Types of complex elements and casts, each with the type of a part. Values are pairs of parts.
 COMPLEX = {"c64": "f32", "c128": "f64"}
 #: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
 STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
