@@ -283,7 +283,7 @@ WRONG = [
     (lambda: usm.elementwise("x + y")(1, 2), TypeError, "an array is needed"),
     (lambda: usm.elementwise("x + 1")(np.ones(3), out=np.ones(3, "i4")), TypeError, "results of type float64 do not fit"),
     (lambda: usm.elementwise("x + 1")(np.ones(3), out=np.ones(4)), ValueError, r"\(4,\), \(3,\) is needed"),
-    (lambda: usm.elementwise("x + 1")(np.ones(3, "c8")), usm.KernelError, "elements of type <c8 are not for kernels"),
+    (lambda: usm.elementwise("x + 1")(np.ones(3, "c8")), usm.KernelError, "elements of type <c8 are not for algorithms"),
     (lambda: usm.reduce(np.zeros(0), "min"), ValueError, "min of an array without elements"),
     (lambda: usm.reduce(np.zeros(0), "a + b"), ValueError, "without elements has no result: pass identity="),
     (lambda: usm.reduce(np.zeros(3), out=np.zeros(1)), ValueError, "out has the shape"),

@@ -1,5 +1,7 @@
 """Random kernels beside the same functions run by Python on NumPy's numbers: integers exactly.
 
+Complex numbers are of arrays, parts and literals.
+
 ``USM_KERNEL_RANDOM`` is the number of functions; the tests of a change take a sample.
 """
 
@@ -23,7 +25,10 @@ TYPES = ["np.int32", "np.int64"]
 
 
 class Writer:
-    """Writes a function of the arrays a, b, c (integers) and x (floats), with results r and f."""
+    """Writes a function of the arrays a, b, c (integers), x (floats) and z (complex numbers).
+
+    Its results are r, f and w, of the same three kinds.
+    """
 
     def __init__(self, chance):
         self.chance = chance
@@ -63,6 +68,24 @@ class Writer:
         if kind == 10:
             return f"(~{one})" if self.chance.random() < 0.5 else f"(-{self.cast(one)})"
         return self.cast(one)
+
+    def complex(self, depth=0):
+        """A complex expression."""
+        if depth > 2 or self.chance.random() < 0.2:
+            return self.pick("z[i]", "z[j]", "2j", "(1.5 - 0.5j)", "np.complex64(x[i])", "np.conj(z[j])", "z[i].conjugate()")
+        one, two = self.complex(depth + 1), self.complex(depth + 1)
+        kind = self.chance.randrange(8)
+        if kind < 3:
+            return f"({one} {self.pick('+', '-', '*')} {two})"
+        if kind == 3:
+            return f"({one} / (abs({two}) + 1))"
+        if kind == 4:
+            return f"({self.pick(f'{one}.real', f'{one}.imag', 'x[i]', 'a[i]', '3')} {self.pick('+', '-', '*')} {two})"
+        if kind == 5:
+            return f"np.complex128({one} if {self.condition(2)} else {two})"
+        if kind == 6:
+            return f"({one} / (z[i] + (9 - 2j)))"
+        return f"(-{one})"
 
     def cast(self, text, ty=None):
         return f"{ty or self.pick(*TYPES)}({text})"
@@ -121,7 +144,12 @@ class Writer:
         self.line(f"r[i] += {self.cast(self.whole())}")
         self.line(f"f[i] = x[i] * {self.pick('2', '0.5', 'i', 'x[j]')} {self.pick('+', '-')} {self.pick('a[i]', 'x[j]', '1.5')}")
         self.line(f"f[i] {self.pick('*=', '-=', '+=')} {self.pick('abs(x[i])', 'x[j] % 0.75', 'x[i] // 0.3', 'float(b[i])')}")
-        return "def function(a, b, c, x, n, r, f):\n" + "\n".join(self.lines) + "\n"
+        self.line(f"s = {self.pick('0', '0j', 'z[j]')}")
+        self.line("for k in range(3):")
+        self.line(f"    s = s {self.pick('+', '-')} {self.complex(1)}")
+        self.line(f"w[i] = s if {self.pick('s', 'z[i]')} {self.pick('==', '!=')} {self.pick('z[j]', 'x[i]', '0')} else s - 1")
+        self.line(f"w[i] {self.pick('+=', '-=', '*=')} {self.complex()}")
+        return "def function(a, b, c, x, n, r, f, z, w):\n" + "\n".join(self.lines) + "\n"
 
 
 def by_python(text, arguments):
@@ -156,6 +184,8 @@ def test_random_kernels_equal_python(backend, monkeypatch):
         arrays = [random_numbers.integers(least, 100, ITEMS).astype(kind) for least, kind in zip(low, kinds)]
         arrays.append((random_numbers.random(ITEMS) * 4 - 2).astype(chance.choice(FLOATS)))
         given = [*arrays, 5, np.zeros(ITEMS, np.int64), np.zeros(ITEMS, arrays[3].dtype)]
+        parts = random_numbers.random((2, ITEMS)) - 0.5
+        given += [(parts[0] + 1j * parts[1]).astype(chance.choice(["c8", "c16"])), np.zeros(ITEMS, chance.choice(["c8", "c16"]))]
         expected = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
         try:
             by_python(text, expected)
@@ -172,5 +202,7 @@ def test_random_kernels_equal_python(backend, monkeypatch):
             raise AssertionError(f"{error}\n{kinds}\n{text}") from error
         assert given[5].tolist() == expected[5].tolist(), f"{kinds}\n{text}"
         np.testing.assert_allclose(given[6], expected[6], rtol=1e-5, atol=1e-5, err_msg=text)
+        scale = np.abs(expected[8]).max()
+        np.testing.assert_allclose(given[8], expected[8], 1e-4, 1e-5 * max(scale, 1), err_msg=text)
         compared += 1
     assert compared > count // 4

@@ -300,7 +300,7 @@ LAUNCHES = {
     "global size -8": lambda a: plain[-8](a, 8),
     "argument 0, `a`: an object of type list is no argument": lambda a: plain[8]([1, 2], 8),
     "argument 1, `n`: an object of type NoneType": lambda a: plain[8](a, None),
-    "elements of type <c8 are not for kernels": lambda a: plain[8](a.astype(np.complex64), 8),
+    "elements of type >c8 are not for kernels": lambda a: plain[8](a.astype(">c8"), 8),
     "argument 0, `a`: typestr: Python object pointers": lambda a: plain[8](a.astype(object), 8),
     "argument 1, `n`: typestr: Python object pointers": lambda a: plain[8](a, a.astype(object)),
     "does not fit int64": lambda a: plain[8](a, 1 << 70),

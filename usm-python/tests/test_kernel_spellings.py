@@ -325,7 +325,7 @@ def test_code_is_generated_without_arguments():
     assert kernel.code("spir-v", types)[:4] == b"\x03\x02\x23\x07"
     assert kernel.code("ir", types).startswith('(kernel "vecadd" 1')
     assert (kernel.local_mem_size, kernel.max_work_group_size) == (0, None)
-    for wrong, message in {"float32[:]": "3 types are needed", types.replace("float32", "complex64"): '"complex64[:]" is no type'}.items():
+    for wrong, message in {"float32[:]": "3 types are needed", types.replace("float32", "complex256"): '"complex256[:]" is no type'}.items():
         with pytest.raises(ndpx.KernelError, match=message.replace("[", r"\[")):
             kernel.code("ir", wrong)
     with pytest.raises(ndpx.KernelError, match="no target"):

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use usm_core::AllocKind;
 use usm_interface::{Dtype, Extended, Kind};
 use usm_kernel_ir::{Literal, Scalar};
@@ -27,14 +27,23 @@ pub(crate) enum Argument {
     /// Memory, and the type of its elements.
     Array(Memory),
     Scalar(Literal),
-    /// Local memory: the type of its elements, and its extents in elements.
-    Local(Scalar, Vec<u64>),
+    /// A complex number: its real and its imaginary part.
+    Complex([Literal; 2]),
+    /// Local memory: the type of its elements, and its extents in elements. Parts of complex
+    /// numbers lie along one more dimension.
+    Local {
+        element: Scalar,
+        is_complex: bool,
+        shape: Vec<u64>,
+    },
 }
 
 /// An array that is passed to a kernel.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) element: Scalar,
+    /// Whether the elements are the parts of complex numbers, along one more dimension.
+    is_complex: bool,
     pub(crate) side: Side,
     /// Whether it is plain memory of the process, of which a device gets a copy.
     pub(crate) of_process: bool,
@@ -63,10 +72,17 @@ impl Argument {
         if given.is_exact_instance_of::<PyFloat>() {
             return Ok(Self::Scalar(Literal::f64(given.extract()?)));
         }
+        if let Ok(value) = given.cast_exact::<PyComplex>() {
+            return Ok(Self::Complex([value.real(), value.imag()].map(Literal::f64)));
+        }
         if let Some(shape) = given.getattr_opt(name!(py, "_usm_local_shape"))? {
-            let shape = shape.cast_into::<PyTuple>().map_err(PyErr::from)?.extract()?;
-            let dtype = PyDtype::of(&given.getattr(name!(py, "dtype"))?)?;
-            return Ok(Self::Local(scalar(&dtype.dtype, name)?, shape));
+            let shape = shape.cast_into::<PyTuple>().map_err(PyErr::from)?;
+            let mut shape: Vec<u64> = shape.extract()?;
+            let dtype = PyDtype::of(&given.getattr(name!(py, "dtype"))?)?.dtype;
+            let part = part(&dtype);
+            shape.extend(part.map(|_| 2));
+            let element = scalar(&part.unwrap_or(dtype), name)?;
+            return Ok(Self::Local { element, is_complex: part.is_some(), shape });
         }
         let array = import::without_copy(given).map_err(|error| {
             // The exceptions of a foreign object's own code pass.
@@ -85,10 +101,14 @@ impl Argument {
             )));
         };
         let memory = Memory::new(array.get().side(), name)?;
-        if memory.of_process && memory.side.view.ndim() == 0 {
+        if memory.of_process && memory.shape().is_empty() {
             // A NumPy scalar.
             let bytes = transfer::to_bytes(py, &memory.side)?;
-            return Ok(Self::Scalar(Literal::from_ne_bytes(memory.element, &bytes)));
+            let of = |bytes: &[u8]| Literal::from_ne_bytes(memory.element, bytes);
+            return Ok(match bytes.split_at(bytes.len() / 2) {
+                (re, im) if memory.is_complex => Self::Complex([of(re), of(im)]),
+                _ => Self::Scalar(of(&bytes)),
+            });
         }
         Ok(Self::Array(memory))
     }
@@ -99,16 +119,22 @@ impl Argument {
             Self::Array(memory) => {
                 let view = &memory.side.view;
                 let (strided, readonly) = (!view.is_c_contiguous(), memory.is_readonly());
-                array_key(memory.element, view.ndim() as u32, strided, readonly)
+                let ty = type_key(memory.element, memory.is_complex);
+                array_key(ty, memory.shape().len() as u32, strided, readonly)
             }
-            Self::Scalar(literal) => literal.ty as u32,
-            Self::Local(element, shape) => 2 << 24 | (shape.len() as u32) << 16 | *element as u32,
+            Self::Scalar(literal) => type_key(literal.ty, false),
+            Self::Complex([re, _]) => type_key(re.ty, true),
+            Self::Local { element, is_complex, shape } => {
+                let dimensions = (shape.len() - usize::from(*is_complex)) as u32;
+                2 << 24 | dimensions << 16 | type_key(*element, *is_complex)
+            }
         }
     }
 }
 
 impl Memory {
-    pub(super) fn new(side: Side, name: &dyn Fn() -> String) -> PyResult<Self> {
+    pub(super) fn new(mut side: Side, name: &dyn Fn() -> String) -> PyResult<Self> {
+        let is_complex = split_parts(&mut side.view);
         let element = scalar(&side.view.dtype, name)?;
         let size = side.view.itemsize() as isize;
         if side.view.nbytes() != 0 && side.view.strides.iter().any(|stride| stride % size != 0) {
@@ -119,7 +145,13 @@ impl Memory {
             )));
         }
         let of_process = side.storage.is_foreign() && side.stream.is_host();
-        Ok(Self { element, side, of_process, origin: None, joined: false })
+        Ok(Self { element, is_complex, side, of_process, origin: None, joined: false })
+    }
+
+    /// The shape that the program gave the array.
+    pub(crate) fn shape(&self) -> &[isize] {
+        let shape = &self.side.view.shape;
+        &shape[..shape.len() - usize::from(self.is_complex)]
     }
 
     /// What is wrong with the address of the elements, which every target wants at a multiple of
@@ -216,9 +248,22 @@ impl Memory {
         (self.side.view.offset - self.span().0) as u64 / self.element.bytes()
     }
 
+    /// The name of the element with this number, counted from the lowest one: its index in each
+    /// dimension, or the number if there is one dimension or the number does not determine them.
+    pub(crate) fn element_name(&self, number: u64) -> String {
+        match (self.indices(number), self.is_complex) {
+            (Some(indices), true) => match &indices[..indices.len() - 1] {
+                [index] => index.to_string(),
+                indices => format!("{indices:?}"),
+            },
+            (Some(indices), false) => format!("{indices:?}"),
+            (None, is_complex) => (number >> u32::from(is_complex)).to_string(),
+        }
+    }
+
     /// The indices of the element with this number, counted from the lowest one; `None` if the
     /// number does not tell them: one dimension, elements that share bytes, or steps backwards.
-    pub(crate) fn indices(&self, number: u64) -> Option<Vec<isize>> {
+    fn indices(&self, number: u64) -> Option<Vec<isize>> {
         let view = &self.side.view;
         let mut axes: Vec<usize> = (0..view.ndim()).filter(|axis| view.shape[*axis] > 1).collect();
         let is_backwards = |axis: &usize| view.strides[*axis] <= 0;
@@ -248,7 +293,7 @@ pub(crate) fn check_unmoved(
         let Argument::Array(memory) = argument else { continue };
         let Side { storage, view, .. } = memory.origin.as_ref().unwrap_or(&memory.side);
         let address = storage.address().wrapping_add(view.offset);
-        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, &view.shape) {
+        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, memory.shape()) {
             return Err(refused(place, "was resized meanwhile, so its memory is no longer there"));
         }
     }
@@ -382,13 +427,43 @@ fn move_together(
     Ok(())
 }
 
-/// The kind and the type of an array in one number.
-pub(crate) fn array_key(element: Scalar, dimensions: u32, strided: bool, readonly: bool) -> u32 {
-    1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(strided) << 8 | element as u32
+/// The kind and the type of an array in one number, of which `ty` is a [`type_key`].
+pub(crate) fn array_key(ty: u32, dimensions: u32, strided: bool, readonly: bool) -> u32 {
+    1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(strided) << 8 | ty
+}
+
+/// A type in one number: that of a real number, or of a complex one by its parts.
+const fn type_key(element: Scalar, is_complex: bool) -> u32 {
+    (is_complex as u32) << 10 | element as u32
+}
+
+/// The [`type_key`] of a type by its name in NumPy.
+pub(crate) fn named_type(name: &str) -> Option<u32> {
+    match name {
+        "complex64" => Some(type_key(Scalar::F32, true)),
+        "complex128" => Some(type_key(Scalar::F64, true)),
+        _ => TYPES.iter().find(|(known, _)| *known == name).map(|(_, element)| type_key(*element, false)),
+    }
+}
+
+/// The type of a part of complex numbers of this type; `None` for any other type.
+fn part(dtype: &Dtype) -> Option<Dtype> {
+    let is_pair = dtype.kind() == Kind::Complex && matches!(dtype.itemsize(), 8 | 16) && dtype.is_native();
+    is_pair.then(|| Dtype::number(Kind::Float, dtype.itemsize() / 2)).flatten()
+}
+
+/// Makes a view of complex numbers one of their parts, along one more dimension. False for a view
+/// of anything else.
+fn split_parts(view: &mut View) -> bool {
+    let Some(part) = part(&view.dtype) else { return false };
+    view.dtype = part;
+    view.shape.push(2);
+    view.strides.push(part.itemsize() as isize);
+    true
 }
 
 /// Types by their names in NumPy.
-pub(crate) const TYPES: [(&str, Scalar); 14] = [
+const TYPES: [(&str, Scalar); 14] = [
     ("bool", Scalar::Bool),
     ("bool_", Scalar::Bool),
     ("int8", Scalar::I8),
@@ -425,13 +500,12 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
     };
     found.ok_or_else(|| {
         let remedy = match dtype.kind() {
-            Kind::Complex => "; pass the parts, such as NumPy's `x.real` and `x.imag`",
             Kind::Void => "; of structures, pass fields such as `x[\"name\"]`",
             _ => "",
         };
         Class::Kernel.error(format!(
             "{}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 \
-             to float64 and bfloat16 are{remedy}",
+             to float64, bfloat16, complex64 and complex128 are{remedy}",
             name()
         ))
     })

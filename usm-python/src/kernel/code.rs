@@ -21,7 +21,8 @@ use crate::text::error::Class;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Array(usize),
-    Scalar(usize),
+    /// A scalar, or one part of a complex number.
+    Scalar(usize, usize),
     Extent(usize, usize),
     Stride(usize, usize),
     Offset(usize),
@@ -42,6 +43,8 @@ pub(crate) struct Code {
     /// kernel itself, and its dimension.
     extents: Vec<(u32, i64, usize)>,
     bounded: Vec<Bounded>,
+    /// The arrays of the nodes whose elements are parts of complex numbers.
+    pairs: Vec<u32>,
     /// Whether no two arrays share memory.
     apart: bool,
     /// Whether the kernel writes each parameter.
@@ -51,10 +54,17 @@ pub(crate) struct Code {
 }
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
-/// tables, extents, bounds and the log. An array that the kernel writes has dimension 1, other
-/// arrays have 0.
-type Made =
-    (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>, Vec<Bounded>, Option<Py<PyAny>>);
+/// tables, extents, bounds, the log, and the arrays of complex numbers. An array that the kernel
+/// writes has dimension 1, other arrays have 0.
+type Made = (
+    String,
+    Vec<(u8, usize, usize)>,
+    Vec<Vec<u8>>,
+    Vec<(u32, i64, usize)>,
+    Vec<Bounded>,
+    Option<Py<PyAny>>,
+    Vec<u32>,
+);
 
 /// An int argument that the kernel combines with a narrower type: its position, the least and the
 /// greatest value of that type, its name, and the place.
@@ -63,12 +73,12 @@ type Bounded = (usize, i64, i64, String, String);
 impl Code {
     /// `apart` states that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, extents, bounded, log): Made = made.extract()?;
+        let (nodes, sources, tables, extents, bounded, log, pairs): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let program = Program::new(ir).map_err(|error| Class::Kernel.error(error.to_string()))?;
         let source = |(sort, argument, dimension): &(u8, usize, usize)| match sort {
             0 => Source::Array(*argument),
-            1 => Source::Scalar(*argument),
+            1 => Source::Scalar(*argument, *dimension),
             2 => Source::Extent(*argument, *dimension),
             3 => Source::Stride(*argument, *dimension),
             4 => Source::Offset(*argument),
@@ -80,7 +90,7 @@ impl Code {
             return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
         }
         let (host, functions) = (Replaced::default(), Replaced::default());
-        Ok(Self { program, sources, tables, log, extents, bounded, apart, written, host, functions })
+        Ok(Self { program, sources, tables, log, extents, bounded, pairs, apart, written, host, functions })
     }
 
     /// The nodes.
@@ -124,7 +134,7 @@ impl Code {
             }
         };
         let what = match argument.and_then(|argument| arguments.get(argument)) {
-            Some(Argument::Array(memory)) => format!("its shape is {:?}", memory.side.view.shape),
+            Some(Argument::Array(memory)) => format!("its shape is {:?}", memory.shape()),
             _ => format!("it has {len} elements there"),
         };
         let index = index as i64;
@@ -133,19 +143,22 @@ impl Code {
         ))
     }
 
-    /// The name of an element: its index in each dimension, or its number if the array has one
-    /// dimension or the number does not determine them.
+    /// The name of an element, as `Memory::element_name` has it.
     pub(crate) fn element(&self, array: ArrayId, index: u64, arguments: &[Argument]) -> String {
         let parameters = self.sources.iter().zip(&self.ir().parameters);
         let argument = parameters.into_iter().find_map(|(source, parameter)| match (source, parameter) {
             (Source::Array(argument), Parameter::Array(known)) if *known == array => arguments.get(*argument),
             _ => None,
         });
-        let indices = match argument {
-            Some(Argument::Array(memory)) => memory.indices(index),
-            _ => None,
-        };
-        indices.map_or_else(|| index.to_string(), |indices| format!("{indices:?}"))
+        match argument {
+            Some(Argument::Array(memory)) => memory.element_name(index),
+            _ => self.number(array, index).to_string(),
+        }
+    }
+
+    /// The number of the element that an index of the nodes is in: a complex number has two.
+    pub(crate) fn number(&self, array: ArrayId, index: u64) -> u64 {
+        index >> u32::from(self.pairs.contains(&array.0))
     }
 
     /// The error of the words that code which checks these indices recorded, if it recorded any.
@@ -194,13 +207,17 @@ impl Code {
 
     fn value(&self, source: Source, value: &Value, arguments: &[Argument]) -> PyResult<Literal> {
         let number = match (source, self.of(source, arguments)) {
-            (Source::Scalar(_), Some(Argument::Scalar(literal))) if literal.ty == value.ty => {
+            (Source::Scalar(..), Some(Argument::Scalar(literal))) if literal.ty == value.ty => {
                 return Ok(*literal);
+            }
+            (Source::Scalar(_, part), Some(Argument::Complex(parts))) => {
+                let part = parts.get(part).filter(|part| part.ty == value.ty);
+                return part.copied().ok_or_else(|| self.error(&format!("`{}` has no argument", value.name)));
             }
             (Source::Extent(_, dimension), Some(Argument::Array(memory))) => {
                 memory.side.view.shape.get(dimension).copied()
             }
-            (Source::Extent(_, dimension), Some(Argument::Local(_, shape))) => {
+            (Source::Extent(_, dimension), Some(Argument::Local { shape, .. })) => {
                 shape.get(dimension).map(|extent| *extent as isize)
             }
             (Source::Stride(_, dimension), Some(Argument::Array(memory))) => {
@@ -218,7 +235,7 @@ impl Code {
     fn of<'a>(&self, source: Source, arguments: &'a [Argument]) -> Option<&'a Argument> {
         match source {
             Source::Array(place)
-            | Source::Scalar(place)
+            | Source::Scalar(place, _)
             | Source::Extent(place, _)
             | Source::Stride(place, _)
             | Source::Offset(place) => arguments.get(place),

@@ -209,11 +209,11 @@ impl PyKernelFunction {
         for part in &parts {
             let (name, axes) =
                 part.split_once('[').map_or((part.as_str(), None), |(name, axes)| (name, Some(axes)));
-            let element = argument::TYPES.iter().find(|(known, _)| *known == name);
+            let element = argument::named_type(name);
             let axes = axes.map(|axes| {
                 axes.strip_suffix(']').filter(|axes| axes.chars().all(|one| ":,1".contains(one)))
             });
-            let (Some((_, element)), None | Some(Some(_))) = (element, axes) else {
+            let (Some(element), None | Some(Some(_))) = (element, axes) else {
                 return Err(self.error(&format!(
                     "{part:?} is no type: write such as \"float32\", and \"float32[:,:]\" for an array of two dimensions"
                 )));
@@ -224,10 +224,7 @@ impl PyKernelFunction {
                     "an array of {count} dimensions in the signature: {MOST_DIMENSIONS} are the most"
                 )));
             }
-            key.push(
-                dimensions
-                    .map_or(*element as u32, |count| argument::array_key(*element, count, false, false)),
-            );
+            key.push(dimensions.map_or(element, |count| argument::array_key(element, count, false, false)));
         }
         Ok(key)
     }

@@ -201,15 +201,18 @@ fn may_continue(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
 fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
     let code = &prepared.code;
     let said = |text: String| Class::Kernel.error(text);
+    let id = |array: &str| {
+        let place = code.ir().arrays.iter().position(|known| known.name == array);
+        place.map(|place| ir::ArrayId(place as u32))
+    };
     match error {
         CheckError::Fault(ir::Fault::Outside { id, at, index, len, .. }) => {
             code.index_error((id, at.place), index, len, &prepared.arguments)
         }
         CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
             let [(one, did), (two, does)] = &*accesses;
-            let known = code.ir().arrays.iter().position(|known| known.name == array);
-            let element = match known {
-                Some(known) => code.element(ir::ArrayId(known as u32), index, &prepared.arguments),
+            let element = match id(&array) {
+                Some(known) => code.element(known, index, &prepared.arguments),
                 None => index.to_string(),
             };
             said(format!(
@@ -222,6 +225,10 @@ fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
                 did.verb(),
                 one.located
             ))
+        }
+        CheckError::Fault(ir::Fault::Unwritten { array, at, index }) => {
+            let index = id(&array).map_or(index, |known| code.number(known, index));
+            said(ir::Fault::Unwritten { array, at, index }.to_string())
         }
         CheckError::Fault(fault @ ir::Fault::Divergence { .. }) => {
             let ir::Fault::Divergence { items, .. } = &fault else { return code.error(&fault.to_string()) };

@@ -180,7 +180,7 @@ impl PyLaunch {
     /// Refuses what only a range with groups has, where the range is a `usm.Range`.
     fn check_groups(&self, arguments: &[Argument], name: &dyn Fn(usize) -> String) -> PyResult<()> {
         let function = self.function.get();
-        let local = arguments.iter().position(|argument| matches!(argument, Argument::Local(..)));
+        let local = arguments.iter().position(|argument| matches!(argument, Argument::Local { .. }));
         let what = match local {
             _ if !self.sizes.ungrouped => return Ok(()),
             Some(place) => format!("{} is local memory", name(place)),

@@ -187,7 +187,13 @@ fn start(
                 Passed::Pointer(array.side.storage.address() + array.side.view.offset)
             }
             Argument::Scalar(literal) => Passed::Value(match_parameter_width(*literal, shapes.get(place))),
-            Argument::Local(element, shape) => {
+            Argument::Complex(_) => {
+                return Err(refused(&format!(
+                    "{}: a complex number is no value for it; pass its parts, or an array of one",
+                    name(place)
+                )));
+            }
+            Argument::Local { element, shape, .. } => {
                 let bytes = shape.iter().try_fold(element.bytes(), |all, extent| all.checked_mul(*extent));
                 let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
                 let bytes = bytes

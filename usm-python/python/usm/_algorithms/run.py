@@ -33,7 +33,7 @@ def check_elements(dtype, name):
     kind, size = kind_of(dtype), dtype.itemsize
     if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
         raise KernelError(
-            f"{name}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
+            f"{name}: elements of type {dtype} are not for algorithms; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
         )
 
 

@@ -3,6 +3,7 @@
 import ast
 
 from . import names
+from .complexes import name_of
 from .types import BITS, NAMES, is_float
 from .values import Arr, Reference, Static, Tup, Val, number
 
@@ -38,6 +39,8 @@ class Atomics:
         """The operation itself. With `only_check` the array is checked and nothing is emitted."""
         if array.kind not in ("param", "local"):
             raise self.error(node, "atomic operations are for arguments and local arrays")
+        if array.is_complex:
+            raise self.error(node, f"an atomic operation on {name_of(array)}: pass the parts, such as NumPy's `x.real`")
         if BITS[array.ty] not in (32, 64) or array.ty == "bool":
             raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
         if function in ("and_", "or_", "xor") and is_float(array.ty):
@@ -111,7 +114,7 @@ class Atomics:
         where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)
         place = self.element_place(expected, [where], [node], node)
         array, at = reference.array, self.at
-        wanted = self.set_temporary(self.cast(self.loaded(expected, place, at), array.ty))
+        wanted = self.set_temporary(self.cast(self.as_value(self.loaded(expected, place, at), node), array.ty))
         old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
         same = self.set_temporary(Val(f"(eq bool {old.text} {wanted.text} {at})", "bool"))
         kept, self.out = self.out, []

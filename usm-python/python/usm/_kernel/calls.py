@@ -2,13 +2,14 @@
 
 import ast
 import builtins
+import cmath
 import math
 
 from . import names
 from .inline import DeviceFunction
 from .mathematics import MATH, Mathematics
-from .types import of_dtype
-from .values import Method, Static
+from .types import COMPLEX, of_dtype
+from .values import Cpx, Method, Static
 from .work_items import QUERIES
 
 
@@ -41,7 +42,7 @@ def name_in_numpy(function):
         name = getattr(function, "name_", None) or getattr(function, "__name__", None)
         return name and name.rpartition(".")[2]
     name = getattr(function, "__name__", None)
-    return name if name in ("where", "clip") and "numpy" in modules else None
+    return name if name in ("where", "clip", "real", "imag") and "numpy" in modules else None
 
 
 class Calls:
@@ -58,6 +59,9 @@ class Calls:
             return self.word(function.__name__, node, alone)
         if kind is DeviceFunction:
             return self.inline_call(function, node)
+        if kind is Method and function.reference.__class__ is Cpx:
+            self.given_arguments(node, 0)
+            return self.conjugated(function.reference)
         if kind is Method:
             return self.atomic_ref_method(function, node, alone)
         if function is builtins.print:
@@ -76,12 +80,16 @@ class Calls:
         name = name_in_numpy(function)
         if name in ("where", "clip"):
             return self.chosen(node) if name == "where" else self.clipped(node)
+        if name in ("real", "imag"):
+            return self.complex_attribute(self.one_argument(node, self.numeric), name, node)
         if name is not None:
             found = self.ufunc(name, node)
             if found is not None:
                 return found
         if isinstance(function, type) or not callable(function) or kind.__name__ == "DType":
             ty = of_dtype(function)
+            if ty in COMPLEX:
+                return self.to_complex(node, ty)
             if ty is not None:
                 return self.cast(self.one_argument(node), ty)
         text = ast.unparse(node.func)
@@ -118,19 +126,19 @@ class Calls:
             raise self.error(node, "`getattr` has an object and a text that is known when the kernel is made")
         return self.expr(ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node))
 
-    def one_argument(self, node):
+    def one_argument(self, node, ask=None):
         """The value of the only argument."""
-        return self.given_arguments(node, 1)[0]
+        return self.given_arguments(node, 1, ask)[0]
 
-    def given_arguments(self, node, count):
-        """The values of exactly `count` arguments."""
+    def given_arguments(self, node, count, ask=None):
+        """The values of exactly `count` arguments, by `ask` as `operands` has them."""
         if len(node.args) != count or node.keywords:
             given = len(node.args) + len(node.keywords)
             raise self.error(node, f"`{ast.unparse(node.func)}` has {count} argument{'s' * (count != 1)}, {given} are given")
         for one in node.args:
             if isinstance(one, ast.Starred):
                 raise self.error(one, "`*` is not for kernels: write each argument")
-        return self.operands(node.args)
+        return self.operands(node.args, ask)
 
 
 #: Built-in functions and functions of `math` whose result is not simply a float.
@@ -138,10 +146,12 @@ _HANDLERS = {
     builtins.min: lambda self, node: self.smallest_or_largest(node, "min"),
     builtins.max: lambda self, node: self.smallest_or_largest(node, "max"),
     builtins.abs: Mathematics.absolute,
-    builtins.pow: lambda self, node: self.arithmetic("pow", *self.given_arguments(node, 2), node),
+    builtins.pow: lambda self, node: self.arithmetic("pow", *self.given_arguments(node, 2, self.numeric), node),
     builtins.int: Mathematics.to_int,
     builtins.float: Mathematics.to_float,
     builtins.bool: Mathematics.to_bool,
+    builtins.complex: lambda self, node: self.to_complex(node),
+    cmath.exp: lambda self, node: self.ufunc("exp", node),
     builtins.round: Mathematics.round_to_int,
     builtins.len: Mathematics.len_of,
     builtins.getattr: Calls.attribute_by_name,

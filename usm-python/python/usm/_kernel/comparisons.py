@@ -4,7 +4,7 @@ import ast
 import operator as python_operator
 
 from .types import NAMES, STORED, is_float, is_int, limits
-from .values import Val, number
+from .values import Cpx, Val, number
 
 _COMPARISON = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _FOLD = {name: getattr(python_operator, name) for name in _COMPARISON.values()}
@@ -61,7 +61,7 @@ class Comparisons:
 
     def compare(self, node):
         """A chain of comparisons: each operand is evaluated once, and only if it is needed."""
-        return self.compare_from(self.value(node.left), 0, node)
+        return self.compare_from(self.numeric(node.left), 0, node)
 
     def compare_from(self, left, place, node):
         """The rest of a chain from an operator on; `left` is the value before it."""
@@ -69,13 +69,14 @@ class Comparisons:
         if name is None:
             raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
         start = len(self.out)
-        right = self.value(node.comparators[place])
+        right = self.numeric(node.comparators[place])
         kept = [left]
         if len(self.out) != start:
             self.spill(kept, start)
         if place == len(node.ops) - 1:
             return self.comparison(name, kept[0], right, node)
-        right = self.reusable(right)
+        if right.__class__ is not Cpx:
+            right = self.reusable(right)
         result = self.comparison(name, kept[0], right, node)
         # What a later operand needs is evaluated, and has values, under this result only.
         rest, first = self.with_own_statements(lambda: self.compare_from(right, place + 1, node))
@@ -91,6 +92,8 @@ class Comparisons:
 
     def comparison(self, name, one, two, node):
         """One comparison of two values."""
+        if Cpx in (one.__class__, two.__class__):
+            return self.complex_comparison(name, one, two, node)
         if one.const is not None and two.const is not None:
             if not (one.foldable and two.foldable) and (is_float(one.ty) or is_float(two.ty)):
                 ty = self.common_type(one, two, node, "compared with")
@@ -137,9 +140,11 @@ class Comparisons:
         """`a if c else b`: only one of the two is evaluated."""
         condition = self.condition(node.test)
         if condition.const is not None:
-            return self.value(node.body if condition.const else node.orelse)
-        one, first = self.with_own_statements(lambda: self.value(node.body))
-        two, second = self.with_own_statements(lambda: self.value(node.orelse))
+            return self.numeric(node.body if condition.const else node.orelse)
+        one, first = self.with_own_statements(lambda: self.numeric(node.body))
+        two, second = self.with_own_statements(lambda: self.numeric(node.orelse))
+        if Cpx in (one.__class__, two.__class__):
+            return self.complex_conditional(condition, ((one, first), (two, second)))
         ty = self.common_type(one, two, node, "or") if one.ty != two.ty else one.ty
         stored, at = STORED[ty], self.at
         high = max(one.high, two.high) if one.high is not None and two.high is not None else None

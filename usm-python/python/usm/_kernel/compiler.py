@@ -5,6 +5,7 @@ import ast
 from .atomics import Atomics
 from .calls import Calls
 from .comparisons import Comparisons
+from .complexes import Complexes
 from .conversions import Conversions
 from .dpex import Dpex
 from .expressions import Expressions
@@ -19,7 +20,7 @@ from .printing import Printing
 from .source import Source
 from .statements import Statements
 from .types import COMPUTED, NAMES, SCALARS, STORED, promote
-from .values import Arr, Frame, Pack, Static, Tup, Val
+from .values import Arr, Cpx, Frame, Pack, Static, Val
 from .work_items import WorkItems
 
 #: The most rounds. A further round is needed when the type of a variable became wider.
@@ -31,6 +32,7 @@ class Compiler(
     Expressions,
     Operators,
     Comparisons,
+    Complexes,
     Indexing,
     Conversions,
     Order,
@@ -62,18 +64,19 @@ class Compiler(
         self.packs = {}
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, extents, bounds, the log.
+        """The text of the nodes, the sources of their parameters, tables and facts for a launch.
 
-        An extent is the number of its array in the nodes, and an argument and its dimension. A
-        bound is an argument, the limits of its values, and the type and the place that need them.
-        Arguments of a log follow those of the kernel.
+        The facts are extents, bounds, the log and pairs. An extent is the number of its array in
+        the nodes, and an argument and its dimension. A bound is an argument, the limits of its
+        values, and the type and the place that need them.
+        Arguments of a log follow those of the kernel. Pairs are arrays of complex numbers.
         """
         for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
                 extents = [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
-                return text, self.sources, self.tables, extents, list(self.bounded.values()), self.log()
+                return text, self.sources, self.tables, extents, list(self.bounded.values()), self.log(), self.pairs
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
@@ -88,6 +91,7 @@ class Compiler(
         self.parameters = []
         self.sources = []
         self.tables = []
+        self.pairs = []
         self.logs = {}
         self.prints = []
         self.stored = set()
@@ -167,21 +171,29 @@ class Compiler(
         for number, (parameter, sort) in enumerate(zip(parameters, self.sorts)):
             name, ty = parameter.arg, SCALARS[sort & 0xFF]
             self.at = self.place_of(parameter)
-            dimensions = sort >> 16 & 0xFF
-            if sort >> 24 == SCALAR:
+            dimensions, is_complex = sort >> 16 & 0xFF, bool(sort >> 10 & 1)
+            if sort >> 24 == SCALAR and is_complex:
+                weak = {"f64": "wf"}.get(ty, ty)
+                parts = [Val(self.parameter_value(f"{name}.{part}", ty, (FROM_SCALAR, number, place)), weak) for place, part in enumerate(("real", "imag"))]
+                self.bind_parameter(name, Cpx(*parts), parameter)
+            elif sort >> 24 == SCALAR:
                 weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
                 value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
                 value = Val(self.computed(value, ty), COMPUTED.get(weak, weak))
                 if weak == "wi":
                     self.weak[value.text] = number
-                if name in self.source.assigned_names():
-                    self.assign(name, value, parameter)
-                else:
-                    self.frame.names[name] = value
+                self.bind_parameter(name, value, parameter)
             elif sort >> 24 == ARRAY:
-                self.frame.names[name] = self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1))
+                self.frame.names[name] = self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1), is_complex)
             else:
-                self.frame.names[name] = self.parameter_local(name, number, ty, dimensions)
+                self.frame.names[name] = self.parameter_local(name, number, ty, dimensions, is_complex)
+
+    def bind_parameter(self, name, value, node):
+        """Gives the name of a number its value: a variable's, if the kernel sets it."""
+        if name in self.source.assigned_names():
+            self.bind_number(name, value, node)
+        else:
+            self.frame.names[name] = value
 
     def parameter_value(self, name, ty, source):
         self.values.append((name, ty, self.at))
@@ -189,12 +201,12 @@ class Compiler(
         self.sources.append(source)
         return f"(val {ty} %{len(self.values) - 1} {self.at})"
 
-    def parameter_array(self, name, number, ty, dimensions, strided):
-        array = self.new_array(name, ty, "param", number)
+    def parameter_array(self, name, number, ty, dimensions, strided, is_complex):
+        array = self.new_array(name, ty, "param", number, is_complex)
         self.parameters.append(f"#{array}")
         self.sources.append((FROM_ARRAY, number, 0))
         at = self.at
-        if dimensions == 1 and not strided:
+        if dimensions == 1 and not strided and not is_complex:
             extents = [Val(f"(cast i64 (len u64 #{array} {at}) {at})", "i64", None, MOST)]
             return Arr(name, array, ty, extents, "param", number)
         extents = []
@@ -202,22 +214,27 @@ class Compiler(
             text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
             extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
         if not strided:
-            return Arr(name, array, ty, extents, "param", number)
+            return Arr(name, array, ty, extents, "param", number, is_complex=is_complex)
         strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, number, d)) for d in range(dimensions)]
         offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, number, 0))
-        return Arr(name, array, ty, extents, "param", number, strides, offset)
+        return Arr(name, array, ty, extents, "param", number, strides, offset, is_complex)
 
-    def parameter_local(self, name, number, ty, dimensions):
+    def parameter_local(self, name, number, ty, dimensions, is_complex):
         extents = []
         length = None
         for dimension in range(dimensions):
             text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
             extents.append(Val(f"(cast i64 {text} {self.at})", "i64", None, MOST))
             length = text if length is None else f"(mul u64 {length} {text} {self.at})"
-        array = self.new_array(name, ty, f"(local {length or f'(lit u64 0x1 {self.at})'})")
-        return Arr(name, array, ty, extents, "local", number)
+        length = length or f"(lit u64 0x1 {self.at})"
+        if is_complex:
+            length = f"(mul u64 {length} (lit u64 0x2 {self.at}) {self.at})"
+        array = self.new_array(name, ty, f"(local {length})", is_complex=is_complex)
+        return Arr(name, array, ty, extents, "local", number, is_complex=is_complex)
 
-    def new_array(self, name, ty, space, argument=-1):
+    def new_array(self, name, ty, space, argument=-1, is_complex=False):
+        if is_complex:
+            self.pairs.append(len(self.arrays))
         self.arrays.append((name, ty, space, self.at, argument))
         return len(self.arrays) - 1
 
@@ -294,7 +311,7 @@ class Compiler(
         frame = self.frame
         found = frame.names.get(name)
         if found.__class__ is Pack:
-            return Tup([self.read_variable(f"{found.key}.{place}", node) for place in range(found.count)])
+            return self.read_pack(found, node)
         if found is not None:
             return self.read_variable(found, node) if found.__class__ is str else found
         if frame.outside is None:
@@ -302,7 +319,7 @@ class Compiler(
         if name in frame.source.assigned_names():
             key = f"{frame.key}.{name}"
             if key in self.packs:
-                frame.names[name] = Pack(key, self.packs[key])
+                frame.names[name] = self.packs[key]
                 return self.lookup(node)
             if key in self.types:
                 # Set by a later line of an enclosing loop.

@@ -3,8 +3,8 @@
 import ast
 import types as pytypes
 
-from .types import COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
-from .values import Arr, Static, Val, number
+from .types import COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
+from .values import Arr, Cpx, Static, Val, number
 
 _GREATEST = (1 << 63) - 1
 
@@ -28,6 +28,9 @@ class Conversions:
         """The number that an expression is; arrays, tuples and other objects are refused."""
         if found.__class__ is Val:
             return found
+        found = self.complex_instead(found)
+        if found.__class__ is Cpx:
+            raise self.error(node, f"`{ast.unparse(node)}` is complex, and a real number is needed: take `.real`, `.imag` or `abs(..)`")
         if found.__class__ is Static:
             value = found.value
             plain = self.plain_number(value, node)

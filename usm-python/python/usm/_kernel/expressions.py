@@ -3,10 +3,10 @@
 import ast
 
 from .comparisons import Comparisons
+from .complexes import name_of
 from .indexing import Indexing
 from .operators import Operators
-from .types import NAMES
-from .values import Arr, Method, Reference, Static, Tup, number
+from .values import Arr, Cpx, Method, Reference, Static, Tup, Val, number
 
 
 class Expressions:
@@ -47,8 +47,12 @@ class Expressions:
             if node.attr == "ndim":
                 return number(len(found.extents), "wi", self.at)
             if node.attr == "dtype":
-                return Static(NAMES[found.ty])
+                return Static(name_of(found))
             raise self.error(node, f"`{found.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")
+        if found.__class__ is Cpx and node.attr == "conjugate":
+            return Static(Method(found, node.attr))
+        if found.__class__ is Cpx or (found.__class__ is Val and node.attr in ("real", "imag")):
+            return self.complex_attribute(found, node.attr, node)
         if found.__class__ is Reference:
             return Static(Method(found, node.attr))
         if found.__class__ is Static:

@@ -36,6 +36,8 @@ class Indexing:
 
     def loaded(self, array, index, at):
         """The value of an element at a known place of the array."""
+        if array.is_complex:
+            return self.load_pair(array, index, at)
         text = f"(load {array.ty} #{array.number} {index} {at})"
         return Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
 
@@ -43,7 +45,7 @@ class Indexing:
         """An array of the module, or a tuple of numbers at an index of the item, as a table."""
         value = found.value
         if isinstance(value, (tuple, list)):
-            if isinstance(node.slice, ast.Constant) or not value or not all(isinstance(item, (int, float)) for item in value):
+            if isinstance(node.slice, ast.Constant) or not value or not all(isinstance(item, (int, float, complex)) for item in value):
                 return found
             if self.value(node.slice).const is not None:
                 return found
@@ -98,7 +100,7 @@ class Indexing:
                 if found.const is None and not found.text.startswith("(val "):
                     found = self.set_temporary(found)
             taken.append(found)
-        part = Arr(array.name, array.number, array.ty, extents, array.kind, array.argument)
+        part = Arr(array.name, array.number, array.ty, extents, array.kind, array.argument, is_complex=array.is_complex)
         part.whole, part.taken = array, taken
         return part
 
@@ -186,7 +188,7 @@ class Indexing:
         return Val(f"(select u64 {inside} {moved} (lit u64 0xffffffffffffffff {at}) {at})", "u64", None, None, value.pure)
 
     def element_place(self, array, values, nodes, node):
-        """The text of the place of an element, whose indices are `values`."""
+        """The text of the place of an element, or of its real part; its indices are `values`."""
         if len(values) != len(array.extents):
             raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(values)} indices are given")
         for place, (value, one) in enumerate(zip(values, nodes)):
@@ -203,7 +205,7 @@ class Indexing:
                     nodes.append(node)
                 values.append(taken)
             return self.element_place(array.whole, values, nodes, node)
-        if len(values) > 1 or array.strides:
+        if len(values) > 1 or array.strides or array.is_complex:
             values = [self.in_dimension(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
         at = self.at
         if array.strides:
@@ -217,7 +219,11 @@ class Indexing:
             flat = self.to(values[0], "u64")
             for value, extent in zip(values[1:], array.extents[1:]):
                 flat = f"(add u64 (mul u64 {flat} {self.to(extent, 'u64')} {at}) {self.to(value, 'u64')} {at})"
-        return flat
+        if not array.is_complex:
+            return flat
+        if not array.strides:
+            flat = f"(mul u64 {flat} (lit u64 0x2 {at}) {at})"
+        return self.set_temporary(Val(flat, "u64")).text
 
     def in_dimension(self, array, place, value, node):
         """An index, loaded from the extent of its dimension, by which it is proven or checked."""

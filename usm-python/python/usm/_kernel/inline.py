@@ -3,7 +3,7 @@
 import ast
 
 from .source import Source
-from .values import Frame, Static, Tup, Val
+from .values import Cpx, Frame, Static, Tup, Val
 
 #: How deep functions may call each other.
 _DEPTH = 16
@@ -68,10 +68,10 @@ class Inline:
             if parameter.arg in changed and value.__class__ is Static:
                 # A number from outside, which becomes a variable.
                 self.frame = caller
-                value = self.as_value(value, given)
+                value = self.as_number(value, given)
                 self.frame = frame
-            if value.__class__ is Val and parameter.arg in changed:
-                self.assign(parameter.arg, value, parameter)
+            if value.__class__ in (Val, Cpx) and parameter.arg in changed:
+                self.bind_number(parameter.arg, value, parameter)
             else:
                 frame.names[parameter.arg] = value
         frame.result = Returns(tree.body)
@@ -86,13 +86,14 @@ class Inline:
             if not frame.result.ends(tree.body):
                 raise source.error(tree, f"`{function.__name__}` ends without a value on a path: end it with `return`")
             keys = [f"{frame.key}.return{place}" for place in range(abs(count))]
+            packs = [self.packs.get(key) for key in keys]
             if frame.result.flag is not None:
                 # That they have values follows from the flag, which the nodes' verifier does not
                 # know.
-                self.known.difference_update(keys)
-            items = [self.read_variable(key, node) for key in keys]
+                self.known.difference_update(keys, *([f"{key}.0", f"{key}.1"] for key in keys))
+            items = [self.read_variable(key, node) if pack is None else self.read_pack(pack, node) for key, pack in zip(keys, packs)]
             # Copies, because a later call may change the variables.
-            items = [self.set_temporary(item) for item in items]
+            items = [self.copied(item) for item in items]
             result = items[0] if count == -1 else Tup(items)
         self.frame, self.loops = caller, loops
         self.stack.pop()
@@ -137,9 +138,9 @@ class Inline:
         else:
             items = found.items if found.__class__ is Tup else [found]
             count = len(items) if found.__class__ is Tup else -1
-            items = [self.as_value(item, node) for item in items]
+            items = [self.as_number(item, node) for item in items]
             for place, item in enumerate(items):
-                self.assign(f"return{place}", item, node)
+                self.bind_number(f"return{place}", item, node)
         if returns.seen and returns.count != count:
             raise self.error(node, "one `return` gives another number of values than another one")
         returns.seen, returns.count = True, count

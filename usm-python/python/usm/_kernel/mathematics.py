@@ -4,7 +4,7 @@ import ast
 import math
 
 from .types import STORED, is_float, is_int, is_signed, literal, promote
-from .values import Arr, Static, Tup, Val, number
+from .values import Arr, Cpx, Static, Tup, Val, number
 
 #: Functions of `math` and NumPy, each with the name of its node.
 MATH = {
@@ -32,8 +32,10 @@ class Mathematics:
     """Methods of the compiler for functions of numbers."""
 
     def math_function(self, name, node):
-        """A function whose result is a float."""
-        values = self.given_arguments(node, 3 if name == "mul_add" else 2 if name in _TWO else 1)
+        """A function whose result is a float, or `exp` of a complex number."""
+        values = self.given_arguments(node, 3 if name == "mul_add" else 2 if name in _TWO else 1, self.numeric if name == "exp" else None)
+        if values[0].__class__ is Cpx:
+            return self.complex_exponential(values[0])
         ty = None
         for value in values:
             if value.ty == "bool" or is_int(value.ty):
@@ -44,6 +46,8 @@ class Mathematics:
 
     def ufunc(self, name, node):
         """A function of NumPy; None for one that kernels do not have."""
+        if name in ("conjugate", "conj"):
+            return self.conjugated(self.one_argument(node, self.numeric))
         if name in MATH:
             return self.math_function(MATH[name], node)
         if name in ("floor", "ceil", "trunc"):
@@ -56,9 +60,9 @@ class Mathematics:
         if name == "absolute":
             return self.absolute(node)
         if name in _OPERATORS:
-            return self.arithmetic(_OPERATORS[name], *self.given_arguments(node, 2), node)
+            return self.arithmetic(_OPERATORS[name], *self.given_arguments(node, 2, self.numeric), node)
         if name in _COMPARED:
-            return self.comparison(_COMPARED[name], *self.given_arguments(node, 2), node)
+            return self.comparison(_COMPARED[name], *self.given_arguments(node, 2, self.numeric), node)
         if name in _DEGREES:
             return self.turned(name, node)
         if name == "fmod":
@@ -67,7 +71,7 @@ class Mathematics:
             return self.classify(node, name)
         if name in ("negative", "positive", "invert", "bitwise_not", "bitwise_invert"):
             operator = {"negative": ast.USub, "positive": ast.UAdd}.get(name, ast.Invert)
-            self.given_arguments(node, 1)
+            self.given_arguments(node, 1, self.numeric)
             return self.unary(ast.copy_location(ast.UnaryOp(operator(), node.args[0]), node))
         if name == "reciprocal":
             value = self.one_argument(node)
@@ -79,7 +83,8 @@ class Mathematics:
                 return Val(f"(not bool {values[0].text} {self.at})", "bool", None, None, values[0].pure)
             return self.operation(name.removeprefix("logical_"), *values, "bool")
         if name == "square":
-            value = self.reusable(self.one_argument(node))
+            value = self.one_argument(node, self.numeric)
+            value = value if value.__class__ is Cpx else self.reusable(value)
             return self.arithmetic("mul", value, value, node)
         if name == "sign":
             return self.sign(node)
@@ -149,7 +154,9 @@ class Mathematics:
 
     def absolute(self, node):
         """`abs`, in the type of the argument."""
-        value = self.one_argument(node)
+        value = self.one_argument(node, self.numeric)
+        if value.__class__ is Cpx:
+            return self.complex_size(value)
         if is_float(value.ty):
             return self.function_node("abs", (value,), value.ty)
         if not is_signed(value.ty) or value.ty == "bool":

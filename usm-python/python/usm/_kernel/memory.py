@@ -4,7 +4,7 @@ import ast
 import math
 
 from .keys import FROM_TABLE, MOST
-from .types import of_dtype
+from .types import COMPLEX, of_dtype
 from .values import Arr, Static, Tup, number
 
 
@@ -25,13 +25,14 @@ class Memory:
         ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
         if ty is None:
             raise self.error(given["dtype"], f"`{ast.unparse(given['dtype'])}` is no type of kernels: usm.float32 and others are")
-        count = math.prod(extent.const for extent in extents)
+        is_complex, ty = ty in COMPLEX, COMPLEX.get(ty, ty)
+        count = math.prod(extent.const for extent in extents) << is_complex
         if count > MOST:
-            raise self.error(node, f"{count} elements of {space} memory: no device has them")
+            raise self.error(node, f"{count >> is_complex} elements of {space} memory: no device has them")
         if space == "private" and count > 4096:
-            raise self.error(node, f"{count} elements of private memory: 4096 are allowed")
+            raise self.error(node, f"{count >> is_complex} elements of private memory: {4096 >> is_complex} are allowed")
         text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"
-        array = Arr(space, self.new_array(space, ty, text), ty, extents, space)
+        array = Arr(space, self.new_array(space, ty, text, is_complex=is_complex), ty, extents, space, is_complex=is_complex)
         if space == "private" and self.loops:
             # Each round has new zeros.
             self.fill_zeros(array)
@@ -60,7 +61,7 @@ class Memory:
 
     def fill_zeros(self, array):
         """Sets all elements of a private array to zero."""
-        count, at = math.prod(extent.const for extent in array.extents), self.at
+        count, at = math.prod(extent.const for extent in array.extents) << array.is_complex, self.at
         place = self.temporary("u64")
         self.out.append(
             f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
@@ -109,9 +110,10 @@ class Memory:
         if not data:
             raise self.error(node, f"`{name}` outside of the kernel has no elements")
         extents = [number(extent, "wi", self.at) for extent in shape]
-        array = self.new_array(name if name.isidentifier() else "constant", ty, f"(constant {math.prod(shape)})")
+        is_complex, ty = ty in COMPLEX, COMPLEX.get(ty, ty)
+        array = self.new_array(name if name.isidentifier() else "constant", ty, f"(constant {math.prod(shape) << is_complex})", is_complex=is_complex)
         self.parameters.append(f"#{array}")
         self.sources.append((FROM_TABLE, len(self.tables), 0))
         self.tables.append(data)
-        found = self.constants[id(value)] = Arr("constant", array, ty, extents, "constant")
+        found = self.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)
         return found

@@ -3,7 +3,7 @@
 import ast
 
 from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits, literal
-from .values import Val, number
+from .values import Cpx, Val, number
 
 #: Names of the operators' nodes.
 ARITHMETIC = {
@@ -27,14 +27,16 @@ class Operators:
         operator = ARITHMETIC.get(node.op.__class__)
         if operator is None:
             raise self.error(node, "`@` is not for kernels: write the sums in a loop")
-        one, two = self.operands((node.left, node.right))
+        one, two = self.operands((node.left, node.right), self.numeric)
         return self.arithmetic(operator, one, two, node)
 
     def unary(self, node):
         """`-a`, `+a`, `~a` or `not a`."""
         if isinstance(node.op, ast.Not):
             return self.condition(node)
-        value = self.value(node.operand)
+        value = self.numeric(node.operand)
+        if value.__class__ is Cpx:
+            return self.complex_unary(node.op, value, node)
         if isinstance(node.op, ast.Invert):
             if not is_int(value.ty) and value.ty != "bool":
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
@@ -47,6 +49,10 @@ class Operators:
             return value
         if value.foldable:
             return number(-value.const, "wf", self.at) if value.ty == "wf" else self.integer(-value.const, node)
+        return self.negative(value)
+
+    def negative(self, value):
+        """The negative of a number in its type."""
         stored = STORED[value.ty]
         if is_int(stored) and not is_signed(stored):
             return Val(f"(sub {stored} (lit {stored} 0x0 {self.at}) {value.text} {self.at})", value.ty, None, None, value.pure)
@@ -54,6 +60,8 @@ class Operators:
 
     def arithmetic(self, operator, one, two, node):
         """An operator on two values, in the type that NumPy 2 gives the result."""
+        if Cpx in (one.__class__, two.__class__):
+            return self.complex_arithmetic(operator, one, two, node)
         if one.foldable and two.foldable:
             return self.fold(operator, one, two, node)
         if one.ty == "bool" and two.ty == "bool" and operator in ("and", "or", "xor"):

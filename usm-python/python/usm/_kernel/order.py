@@ -8,12 +8,15 @@ operands are then read into temporary variables before these statements.
 class Order:
     """Methods of the compiler that keep Python's order of evaluation."""
 
-    def operands(self, nodes):
-        """Values from left to right: an earlier one is read before a later one has effects."""
+    def operands(self, nodes, ask=None):
+        """Values from left to right: an earlier one is read before a later one has effects.
+
+        `ask` is `self.numeric` where complex numbers are allowed.
+        """
         found = []
         for node in nodes:
             start = len(self.out)
-            value = self.value(node)
+            value = (ask or self.value)(node)
             if len(self.out) != start:
                 self.spill(found, start)
             found.append(value)

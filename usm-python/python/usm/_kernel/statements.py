@@ -5,8 +5,8 @@ from types import NoneType
 
 from .indexing import without_places
 from .operators import ARITHMETIC
-from .types import BITS, STORED, is_int, promote
-from .values import Arr, Pack, Reference, Slice, Static, Tup, Val, number
+from .types import BITS, NAMES, STORED, is_int, promote
+from .values import Arr, Cpx, Pack, Reference, Slice, Static, Tup, Val, number
 
 
 class Statements:
@@ -92,6 +92,8 @@ class Statements:
         """A tuple whose numbers no later statement changes."""
         if found.__class__ is Tup:
             return Tup([self.copied(item) for item in found.items])
+        if found.__class__ is Cpx:
+            return Cpx(*map(self.copied, found.parts))
         changes = found.__class__ is Val and ("(var " in found.text or not found.pure)
         return self.set_temporary(found) if changes else found
 
@@ -101,11 +103,12 @@ class Statements:
             self.unpack_target(target, found, node)
             return
         if isinstance(target, ast.Subscript):
-            self.store_value(target, self.as_value(found, node), node)
+            self.store_value(target, self.as_number(found, node), node)
             return
         if not isinstance(target, ast.Name):
             raise self.error(target, "only variables and elements of arrays can be set")
         name = target.id
+        found = self.complex_instead(found)
         known = self.frame.names.get(name)
         if found.__class__ is Arr and known.__class__ is Arr and self.depth and self.bind_part_anew(known, found):
             return
@@ -119,6 +122,12 @@ class Statements:
         if found.__class__ is Tup and found.items and all(item.__class__ is Val for item in found.items) and known.__class__ in (NoneType, Pack):
             self.bind_tuple(name, known, found, target)
             return
+        if known.__class__ is Pack and known.is_complex and found.__class__ in (Val, Static):
+            self.bind_number(name, self.as_value(found, node), target)
+            return
+        if known.__class__ is Pack and known.is_complex and found.__class__ is Cpx:
+            self.bind_number(name, found, target)
+            return
         if known.__class__ in (Tup, Pack) and (self.depth or known.__class__ is Pack):
             raise self.error(target, f"`{name}` is a tuple before: take another name for a number under a condition")
         if found.__class__ is Arr or found.__class__ is Tup or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
@@ -128,18 +137,18 @@ class Statements:
             self.name_array(name, found)
             self.frame.names[name] = self.copied(found)
             return
-        value = self.as_value(found, node)
-        self.assign(name, value, target)
+        self.bind_number(name, self.as_number(found, node), target)
 
     def bind_tuple(self, name, known, found, node):
         """Sets a variable that is a tuple: all its numbers, after they are read."""
+        key = f"{self.frame.key}.{name}"
+        if key in self.packs and self.packs[key].is_complex:
+            raise self.error(node, f"`{name}` is complex elsewhere: take another name for a tuple")
         if known is not None and known.count != len(found.items):
             raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
         for place, item in enumerate(self.copied(found).items):
             self.assign(f"{name}.{place}", item, node)
-        key = f"{self.frame.key}.{name}"
-        self.packs[key] = len(found.items)
-        self.frame.names[name] = Pack(key, len(found.items))
+        self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
 
     def bind_part_anew(self, known, found):
         """Sets the indices of a part of an array to those of another part, under a condition.
@@ -165,7 +174,7 @@ class Statements:
 
     def store_expression(self, target, value, node):
         # Python evaluates the value first, then the array and its index.
-        self.store_value(target, self.value(value), node)
+        self.store_value(target, self.numeric(value), node)
 
     def store_value(self, target, value, node):
         start = len(self.out)
@@ -183,6 +192,13 @@ class Statements:
         """Stores a value in an element, atomically if the kernel has atomic operations on it."""
         if array.kind == "constant":
             raise self.error(node, f"`{array.name}` is constant: it cannot be set")
+        if array.is_complex:
+            if array.kind == "param":
+                self.stored.add(array.argument)
+            self.store_pair(array, index, value)
+            return
+        if value.__class__ is Cpx:
+            raise self.error(node, f"a complex number does not fit `{array.name}`, whose elements are {NAMES[array.ty]}: store `.real`, `.imag` or `abs(..)`")
         if value.ty == "wi" and value.const is not None and is_int(array.ty):
             value = self.cast(value, array.ty)
         text = self.to(value, array.ty)
@@ -203,7 +219,7 @@ class Statements:
         if isinstance(target, ast.Name):
             if self.frame.names.get(target.id).__class__ is Arr:
                 raise self.error(target, f"the array `{target.id}` cannot be bound anew: set its elements")
-            one, two = self.operands((ast.copy_location(ast.Name(target.id, ast.Load()), target), node.value))
+            one, two = self.operands((ast.copy_location(ast.Name(target.id, ast.Load()), target), node.value), self.numeric)
             self.bind_target(target, self.arithmetic(operator, one, two, node), node)
             return
         if not isinstance(target, ast.Subscript):
@@ -214,8 +230,8 @@ class Statements:
         index, pure = self.element_index(found, target)
         load = self.loaded(found, index, self.at)
         start = len(self.out)
-        two = self.value(node.value)
-        if len(self.out) != start or not pure:
+        two = self.numeric(node.value)
+        if not found.is_complex and (len(self.out) != start or not pure):
             later = self.out[start:]
             del self.out[start:]
             if not pure:
@@ -283,6 +299,9 @@ class Statements:
             raise self.error(node.target, "the variable of a loop is a plain name")
         if self.frame.names.get(node.target.id).__class__ is Arr:
             raise self.error(node.target, f"the array `{node.target.id}` cannot be bound anew: take another name")
+        pack = self.packs.get(f"{self.frame.key}.{node.target.id}")
+        if pack is not None and pack.is_complex:
+            raise self.error(node.target, f"`{node.target.id}` is complex elsewhere: take another name")
         bounds = self.operands(call.args)
         for bound, one in zip(bounds, call.args):
             if not is_int(bound.ty):

@@ -14,6 +14,8 @@ NAMES = {
     **{f"{sign}{bits}": f"{word}{bits}" for sign, word in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
     "wi": "int",
     "wf": "float",
+    "c64": "complex64",
+    "c128": "complex128",
 }
 _TYPESTR = {
     "b1": "bool",
@@ -21,10 +23,14 @@ _TYPESTR = {
     "f2": "f16",
     "f4": "f32",
     "f8": "f64",
+    "c8": "c64",
+    "c16": "c128",
 }
 #: Types of elements that are converted to another one when they are read: there they have no
 #: arithmetic.
 COMPUTED = {"f16": "f32", "bf16": "f32"}
+#: Types of complex elements and casts, each with the type of a part. Values are pairs of parts.
+COMPLEX = {"c64": "f32", "c128": "f64"}
 #: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
 STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
 

@@ -34,17 +34,33 @@ def number(value, ty, at):
     return Val(f"(lit {stored} {literal(value, stored):#x} {at})", ty, value, high)
 
 
-class Arr:
-    """An array with elements of type ``ty``.
+class Cpx:
+    """A complex number: its parts, which have one type. No later statement changes them."""
 
-    ``extents`` are values, in elements. ``strides``, in elements, are None for a dense array. A
+    __slots__ = ("im", "re")
+    pure, const = True, None
+
+    def __init__(self, re, im):
+        self.re = re
+        self.im = im
+
+    @property
+    def parts(self):
+        return self.re, self.im
+
+
+class Arr:
+    """An array with elements of type ``ty``, or of complex numbers with parts of that type.
+
+    ``extents`` are values, in elements. ``strides``, in elements or in parts, are None for a dense
+    array. A
     part of an array has its ``whole``, and in ``taken`` for each dimension of it an index or a
     `Slice`.
     """
 
-    __slots__ = ("argument", "extents", "kind", "name", "number", "offset", "strides", "taken", "ty", "whole")
+    __slots__ = ("argument", "extents", "is_complex", "kind", "name", "number", "offset", "strides", "taken", "ty", "whole")
 
-    def __init__(self, name, number, ty, extents, kind, argument=-1, strides=None, offset=None):
+    def __init__(self, name, number, ty, extents, kind, argument=-1, strides=None, offset=None, is_complex=False):
         self.name = name
         self.number = number
         self.ty = ty
@@ -53,6 +69,7 @@ class Arr:
         self.argument = argument
         self.strides = strides
         self.offset = offset
+        self.is_complex = is_complex
         self.whole = None
         self.taken = None
 
@@ -72,13 +89,14 @@ class Slice:
 
 
 class Pack:
-    """A variable that is a tuple of this many numbers, each of which is a variable."""
+    """A variable that is a tuple of this many numbers, each a variable, or a complex number."""
 
-    __slots__ = ("count", "key")
+    __slots__ = ("count", "is_complex", "key")
 
-    def __init__(self, key, count):
+    def __init__(self, key, count, is_complex=False):
         self.key = key
         self.count = count
+        self.is_complex = is_complex
 
 
 class Tup:
