@@ -33,7 +33,12 @@ struct State {
 
 impl Outcome {
     pub(crate) fn new(len: usize, judge: Judge, queue: u64) -> Self {
-        Self { len, judge, queue, state: Mutex::new(State { result: None, is_final: false, reported: false }) }
+        Self {
+            len,
+            judge,
+            queue,
+            state: Mutex::new(State { result: None, is_final: false, reported: false }),
+        }
     }
 
     /// Whether it is not known yet, or a failure that was not reported.

@@ -1,5 +1,6 @@
 //! Plans of inputs, and their checks.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -132,6 +133,14 @@ pub(crate) fn ordered(model: Model, again: bool, options: &Options<'_>, file: &P
     Ok(Model { reordered: Some(found), every_order, missing_cost: model.missing_cost, ..Model::from(graph) })
 }
 
+impl fmt::Display for Outcome {
+    /// One line for people: the plan, and whether its order is proven or a heuristic.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.plan)?;
+        self.order_quality().map_or(Ok(()), |quality| write!(f, ", order: {quality}"))
+    }
+}
+
 impl Outcome {
     /// Whether the lower bound is a claim of the search, without a proof that was replayed.
     #[must_use]
@@ -146,6 +155,13 @@ impl Outcome {
     pub fn is_best_order(&self) -> bool {
         let Self { plan, every_order, .. } = self;
         plan.feasible() && every_order.as_ref().is_some_and(|bound| bound.bytes == plan.peak)
+    }
+
+    /// Whether no other order has a lower peak ("proven"), or nobody knows ("heuristic"). `None` if
+    /// no order was searched for.
+    #[must_use]
+    pub fn order_quality(&self) -> Option<&'static str> {
+        self.reordered.as_ref().map(|_| if self.is_best_order() { "proven" } else { "heuristic" })
     }
 
     /// Checks the plan against its problem and graph, and the bound on every order. The checker

@@ -24,6 +24,8 @@ pub struct Report<'a> {
     optimality: Option<&'static str>,
     /// Whether no other order of the operators has a lower peak.
     order_optimal: bool,
+    /// "proven" or "heuristic"; null if no order was searched for.
+    order_optimality: Option<&'static str>,
     /// No order has a lower peak than this; null if no order was searched for.
     order_bound: Option<u64>,
     feasible: bool,
@@ -168,6 +170,7 @@ impl<'a> Report<'a> {
             optimality: (feasible && plan.optimal())
                 .then(|| if outcome.is_claim() { "claimed" } else { "proven" }),
             order_optimal: outcome.is_best_order(),
+            order_optimality: outcome.order_quality(),
             order_bound: outcome.every_order.as_ref().map(|bound| bound.bytes),
             feasible,
             strategy: plan.strategy.name(),

@@ -71,6 +71,8 @@ def test_the_best_order_has_a_proof():
     assert (best.peak, best.optimal, best.order_optimal, best.order_bound) == (300, True, True, 300)
     assert best.order == ["op0", "op2", "op3", "op1"]
     assert best.to_dict()["order_bound"] == 300
+    assert (given.order_optimality, best.order_optimality) == (None, "proven")
+    assert "order: proven" in repr(best) and "order:" not in repr(given)
     # A workspace counts during its operator alone.
     graph["ops"][1]["workspace"] = 500
     assert usm.plan(graph, alignment=1, reorder=True).peak == 601
@@ -79,6 +81,19 @@ def test_the_best_order_has_a_proof():
             usm.plan(graph, reorder=True, **options)
     with pytest.raises(usm.RequestError, match="^reorder: buffers have no operators"):
         usm.plan([(0, 1, 2)], reorder=True)
+
+
+def test_an_order_without_a_proof_is_a_heuristic():
+    sizes = [50, 98, 54, 6, 34, 66, 63, 52, 39, 62, 46, 75, 28, 65]
+    reads = [[], [0], [], [1, 0], [0], [0, 2], [4], [], [5], [7], [5, 8], [8], [8, 6], [7, 12]]
+    graph = {
+        "tensors": [{"id": i, "size": 64 * size} for i, size in enumerate(sizes)],
+        "ops": [{"name": f"op{i}", "inputs": inputs, "outputs": [i]} for i, inputs in enumerate(reads)],
+        "outputs": [3, 9, 10, 11, 13],
+    }
+    plans = [usm.plan(graph, reorder=True), usm.plan(graph, reorder=True, time_limit=0)]
+    assert [(plan.order_optimality, plan.order_optimal) for plan in plans] == [("proven", True), ("heuristic", False)]
+    assert "order: heuristic" in repr(plans[1]) and plans[1].to_dict()["order_optimality"] == "heuristic"
 
 
 # Two branches from one tensor, which an out-of-order queue may run at once.

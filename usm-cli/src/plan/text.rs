@@ -80,9 +80,13 @@ pub(super) fn describe(outcome: &Outcome) -> String {
     if let Some(found) = reordered {
         let what = if found.bound < found.given { "new order of the operators" } else { "as given" };
         row("order", format!("{what}, bound {} before", output::bytes(found.given)));
-    }
-    if let Some(bound) = every_order.as_ref().filter(|_| !outcome.is_best_order()) {
-        row("order", format!("none is below {}", output::bytes(bound.bytes)));
+        if !outcome.is_best_order() {
+            let bound = every_order.as_ref().map_or_else(
+                || "whether another one has a lower peak is not known".to_owned(),
+                |bound| format!("none is below {}", output::bytes(bound.bytes)),
+            );
+            row("order", format!("by a heuristic, not proven: {bound}"));
+        }
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
     if let Some((_, proven)) = proof {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, file, folder, keys, shared, text, usm};
 
-const REPORT: [&str; 17] = [
+const REPORT: [&str; 18] = [
     "buffers",
     "lower_bound",
     "peak",
@@ -15,6 +15,7 @@ const REPORT: [&str; 17] = [
     "optimal",
     "optimality",
     "order_optimal",
+    "order_optimality",
     "order_bound",
     "feasible",
     "strategy",

@@ -186,6 +186,34 @@ fn the_best_order_is_told_apart_from_the_best_placement() {
 }
 
 #[test]
+fn an_order_without_a_proof_is_called_a_heuristic() {
+    let folder = folder("plan_heuristic");
+    let sizes = [50, 98, 54, 6, 34, 66, 63, 52, 39, 62, 46, 75, 28, 65];
+    let inputs: [&[usize]; 14] =
+        [&[], &[0], &[], &[1, 0], &[0], &[0, 2], &[4], &[], &[5], &[7], &[5, 8], &[8], &[8, 6], &[7, 12]];
+    let tensor = |(id, size): (usize, u64)| json!({"id": id, "size": 64 * size});
+    let op = |(at, reads)| json!({"name": format!("op{at}"), "inputs": reads, "outputs": [at]});
+    let graph = json!({
+        "tensors": sizes.into_iter().enumerate().map(tensor).collect::<Vec<_>>(),
+        "ops": inputs.into_iter().enumerate().map(op).collect::<Vec<_>>(),
+        "outputs": [3, 9, 10, 11, 13],
+    });
+    let input = file(&folder, "g.json", graph.to_string());
+    // No time: not one set of operators is visited, as beyond the limit of a large graph.
+    let lowered = ["plan", &input, "--reorder", "--time-limit", "0"];
+    let quality = |words: &[&str]| {
+        let report = done(&usm(&[words, &["--json"]].concat()));
+        (report["order_optimality"].clone(), report["order_optimal"].clone())
+    };
+    assert_eq!(quality(&lowered[..3]), (json!("proven"), json!(true)));
+    assert_eq!(quality(&lowered), (json!("heuristic"), json!(false)));
+    assert_eq!(quality(&lowered[..2]), (json!(null), json!(false)));
+    let said = usm(&lowered).stdout;
+    assert!(said.contains("by a heuristic, not proven: none is below 15.88 KiB (16256 bytes)"), "{said}");
+    assert!(!usm(&lowered[..3]).stdout.contains("heuristic"));
+}
+
+#[test]
 fn strategies_are_compared_and_none_is_below_the_automatic_one() {
     let folder = folder("plan_compare");
     let rows = ["id,lower,upper,size", "0,0,4,10", "1,1,3,7", "2,2,6,5", "3,3,6,9", "4,5,8,8", "5,0,2,6"];

@@ -175,9 +175,16 @@ mod tests {
         fn list_and_tree_give_the_same_offsets(
             lives in prop::collection::vec((0_u64..200, 0_u64..90, 0_u64..40, 0_u32..5), 0..600),
             seed in any::<u64>(),
+            least in 0_u32..4,
+            // Many lives end in one leaf of the tree.
+            last in prop::option::of(60_u64..90),
         ) {
             let buffer = |(id, (lower, length, size, shift)): (u64, (u64, u64, u64, u32))| {
-                Buffer::new(id, lower, lower + length, size).aligned(1 << shift)
+                let (lower, upper) = match last {
+                    Some(last) if length % 8 > 0 => (lower % last, last),
+                    _ => (lower, lower + length),
+                };
+                Buffer::new(id, lower, upper, size).aligned(1 << shift.max(least))
             };
             let buffers: Vec<Buffer> = (0..).zip(lives).map(buffer).collect();
             let instance = Instance { buffers: &buffers, conflicts: None };

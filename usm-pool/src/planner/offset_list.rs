@@ -79,6 +79,19 @@ pub(super) struct OffsetList<'a> {
     spans: Vec<(u64, u64)>,
     /// The placed buffers that conflict with the current one.
     partners: Vec<(u64, u64)>,
+    /// All offsets are multiples of it, so the bytes up to the next multiple are of no use.
+    granule: u64,
+}
+
+/// The least alignment of the buffers that need bytes.
+pub(super) fn granule(instance: Instance<'_>) -> u64 {
+    let placed = (0..instance.buffers.len()).filter(|&i| instance.occupies(i));
+    placed.map(|i| instance.buffers[i].alignment).min().unwrap_or(1)
+}
+
+/// The first offset above a buffer that is a multiple of the granule, in bytes.
+pub(super) fn end_of(offset: u64, size: u64, granule: u64) -> u64 {
+    align_up(offset.saturating_add(size), granule).unwrap_or(u64::MAX)
 }
 
 impl<'a> OffsetList<'a> {
@@ -91,6 +104,7 @@ impl<'a> OffsetList<'a> {
             count: 0,
             spans: alloc::vec![(0, 0); related],
             partners: Vec::new(),
+            granule: granule(instance),
         }
     }
 
@@ -131,7 +145,7 @@ impl<'a> OffsetList<'a> {
             }
         }
         let offset = walk.best.map_or(walk.at, |(_, at)| at);
-        let end = offset.saturating_add(item.size);
+        let end = end_of(offset, item.size, self.granule);
         if row.is_some() {
             self.placed[buffer / 64] |= 1 << (buffer % 64);
             self.count += 1;

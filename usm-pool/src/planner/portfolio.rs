@@ -3,17 +3,20 @@
 use alloc::vec::Vec;
 
 use super::greedy::{MANY, Until, by_area, by_begin, by_duration, by_size, in_order};
-use super::offset_list::Fit;
+use super::offset_list::{Fit, granule};
 use super::peak_first::{self, Rest, Stack};
 use super::valley::{self, First};
 use super::whole_buffer::{self, whole_buffer};
 use super::{Instance, Strategy};
+use crate::lifetime::align_up;
 
 /// One way to make a plan.
 #[derive(Clone, Copy, Debug)]
 enum Attempt {
     Valley(First),
     SizeFirst,
+    /// As the one before, but a buffer whose end is rounded most goes last, on top.
+    SizeFirstRounded,
     AreaFirst,
     DurationFirst,
     BeginFirst,
@@ -43,9 +46,11 @@ impl Attempt {
     /// The strategy that reports name for this attempt.
     fn strategy(self) -> Strategy {
         match self {
-            Self::SizeFirst | Self::AreaFirst | Self::DurationFirst | Self::BeginFirst => {
-                Strategy::GreedyBySize
-            }
+            Self::SizeFirst
+            | Self::SizeFirstRounded
+            | Self::AreaFirst
+            | Self::DurationFirst
+            | Self::BeginFirst => Strategy::GreedyBySize,
             Self::SizeBest | Self::BeginBest => Strategy::BestFit,
             Self::WholeBySize | Self::WholeByBegin => Strategy::WholeBuffer,
             Self::Valley(_) | Self::PeakFirst(..) => Strategy::Search,
@@ -65,6 +70,7 @@ impl Attempt {
         match self {
             Self::Valley(first) => valley::fill(instance, first, bound, until),
             Self::SizeFirst => first(by_size(instance)),
+            Self::SizeFirstRounded => first(most_rounded_last(instance, bound, heaviest, until.limit)?),
             Self::AreaFirst => first(by_area(instance)),
             Self::DurationFirst => first(by_duration(instance)),
             Self::BeginFirst => first(by_begin(instance)),
@@ -75,6 +81,28 @@ impl Attempt {
             Self::PeakFirst(stack, rest) => first(peak_first::order(instance, heaviest, stack, rest)),
         }
     }
+}
+
+/// The order by size with one buffer of the bound at the end: of those whose size is farthest below
+/// a multiple of its alignment, the smallest. The bytes above the highest buffer cost nothing, so
+/// this can close a distance below the alignment; `None` for a larger one. `limit` is the highest
+/// useful end.
+fn most_rounded_last(instance: Instance<'_>, bound: u64, heaviest: &[bool], limit: u64) -> Option<Vec<u32>> {
+    let granule = granule(instance);
+    if limit == u64::MAX || limit.saturating_sub(bound) >= granule {
+        return None;
+    }
+    let mut order = by_size(instance);
+    let added = |at: usize| {
+        let buffer = order[at] as usize;
+        let size = instance.buffers[buffer].size;
+        let added = heaviest[buffer].then(|| align_up(size, granule)).flatten()? - size;
+        Some(added).filter(|&added| added > 0)
+    };
+    let last = (0..order.len()).filter(|&at| added(at).is_some()).max_by_key(|&at| added(at))?;
+    let buffer = order.remove(last);
+    order.push(buffer);
+    Some(order)
 }
 
 /// Above this number of buffers, strategies that compare pairs of buffers come last: the skyline
@@ -129,20 +157,22 @@ pub(super) fn simple(
 ) -> (Strategy, Vec<u64>) {
     let begun = begun.unwrap_or(NONE);
     let always = Until { stop, ..ALWAYS };
+    let mut marked = alloc::vec![false; instance.buffers.len()];
+    heaviest.iter().for_each(|&i| marked[i] = true);
     if is_large(instance) {
         let huge = instance.buffers.len() > HUGE;
         let orders: &[First] = if huge { &[First::Area] } else { &[First::Area, First::Tall] };
         let valleys = orders.iter().copied().map(Attempt::Valley);
         let named = NAMED.into_iter().filter(|_| !huge);
         let until = Until { work: WORK, ..always };
-        return best_of(instance, &[], target, until, valleys.chain(named), begun);
+        let attempts = valleys.chain([Attempt::SizeFirstRounded]).chain(named);
+        return best_of(instance, &marked, target, until, attempts, begun);
     }
-    let mut marked = alloc::vec![false; instance.buffers.len()];
-    heaviest.iter().for_each(|&i| marked[i] = true);
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
     let usual = if begun.1.is_empty() { usual } else { &usual[1..] };
-    let pairs = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
+    let usual = usual.iter().copied().chain([Attempt::SizeFirstRounded]);
+    let pairs = usual.chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
     if instance.buffers.len() >= MANY {
         best_of(instance, &marked, target, always, valleys.chain(pairs), begun)
@@ -196,4 +226,21 @@ fn best_of(
         }
     }
     (best.1, best.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Buffer, Options, Problem, planner};
+
+    #[test]
+    fn the_bytes_above_the_highest_buffer_cost_nothing() {
+        // All live together, each of another size; the rounded ends add up, but for the last one.
+        for count in [40, 300, 5_000, 40_000] {
+            let buffer = |id| Buffer::new(id, id, count, 1 + id * 7_919 % 104_729).aligned(64);
+            let problem = Problem::from_buffers((0..count).map(buffer).collect()).expect("a problem");
+            let options = Options { nodes: 0, ..Options::default() };
+            let plan = planner::plan(&problem, &options).expect("a plan");
+            assert!(plan.optimal() && plan.verify(&problem).is_ok(), "{count}: {plan}");
+        }
+    }
 }

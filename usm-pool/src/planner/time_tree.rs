@@ -10,16 +10,20 @@
 //! Rejected designs: reading and sorting all partners of a buffer took ten times as long (in a
 //! million cut rectangles each has 4,700); all of them in buckets of equal width took half of that.
 
-use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::Instance;
-use super::offset_list::Fit;
+use super::offset_list::{Fit, end_of, granule};
 use crate::lifetime::align_up;
 use crate::ranks::Ranks;
 
 /// Ranks of time in a leaf. A life that begins or ends inside a leaf is kept there individually.
 const LEAF: u32 = 16;
+
+/// From this many lives in a leaf on, each rank of the leaf has a list of its own: a hundred
+/// thousand lives may end together.
+const CROWDED: usize = 256;
 
 /// A stretch of memory: offset and end.
 type Span = (u64, u64);
@@ -31,8 +35,9 @@ pub(super) struct TimeTree<'a> {
     /// node `leaves + i`.
     leaves: usize,
     nodes: Vec<Node>,
-    /// For each leaf, the lives that cover a part of it.
-    parts: Vec<Vec<(u32, u32, Span)>>,
+    leaf_parts: Vec<Parts>,
+    /// All offsets are multiples of it, so the bytes up to the next multiple are of no use.
+    granule: u64,
     /// The memory occupied by those of them that are live beside a buffer.
     partners: Spans,
     /// All lists of a buffer, with the search position in each.
@@ -49,6 +54,14 @@ struct Node {
     any: Spans,
 }
 
+/// The lives that cover a part of a leaf.
+#[derive(Default)]
+struct Parts {
+    lives: Vec<(u32, u32, Span)>,
+    /// In a crowded leaf: the memory that they occupy at each rank.
+    ranks: Vec<Spans>,
+}
+
 /// Stretches in ascending order that neither overlap nor touch.
 #[derive(Default)]
 struct Spans(Vec<Span>);
@@ -59,7 +72,26 @@ enum List {
     Whole(usize),
     /// The list `any` of a node.
     Any(usize),
+    /// The list of a leaf's rank.
+    Rank(usize, usize),
     Partners,
+}
+
+impl Parts {
+    fn add(&mut self, leaf: usize, life: (u32, u32), span: Span) {
+        if self.ranks.is_empty() {
+            self.lives.push((life.0, life.1, span));
+            if self.lives.len() < CROWDED {
+                return;
+            }
+            self.ranks.resize_with(LEAF as usize, Spans::default);
+            for (lower, upper, span) in core::mem::take(&mut self.lives) {
+                ranks_of(leaf, (lower, upper)).for_each(|rank| _ = self.ranks[rank].add(span));
+            }
+        } else {
+            ranks_of(leaf, life).for_each(|rank| _ = self.ranks[rank].add(span));
+        }
+    }
 }
 
 impl Spans {
@@ -108,7 +140,8 @@ impl<'a> TimeTree<'a> {
             ranks,
             leaves,
             nodes,
-            parts: vec![Vec::new(); leaves],
+            leaf_parts: core::iter::repeat_with(Parts::default).take(leaves).collect(),
+            granule: granule(instance),
             partners: Spans::default(),
             lists: Vec::new(),
             work: 0,
@@ -125,7 +158,7 @@ impl<'a> TimeTree<'a> {
         let item = &self.instance.buffers[buffer];
         self.collect_lists(life);
         let offset = self.find_offset(item.size, item.alignment, fit);
-        self.add(life, (offset, offset.saturating_add(item.size)));
+        self.add(life, (offset, end_of(offset, item.size, self.granule)));
         offset
     }
 
@@ -155,14 +188,18 @@ impl<'a> TimeTree<'a> {
         let [first, last, from, to] = self.leaves_of(life);
         let partners = &mut self.partners.0;
         partners.clear();
-        for leaf in one_or_two(first, last).filter(|leaf| !(from..to).contains(leaf)) {
-            let parts = self.parts[leaf].iter().filter(|part| part.0 < life.1 && life.0 < part.1);
-            partners.extend(parts.map(|part| part.2));
-        }
-        self.partners.join();
         let mut lists = core::mem::take(&mut self.lists);
         lists.clear();
         lists.push((List::Partners, 0));
+        for leaf in one_or_two(first, last).filter(|leaf| !(from..to).contains(leaf)) {
+            let Parts { lives, ranks } = &self.leaf_parts[leaf];
+            let parts = lives.iter().filter(|part| part.0 < life.1 && life.0 < part.1);
+            partners.extend(parts.map(|part| part.2));
+            if !ranks.is_empty() {
+                lists.extend(ranks_of(leaf, life).map(|rank| (List::Rank(leaf, rank), 0)));
+            }
+        }
+        self.partners.join();
         self.visit_nodes(from, to, |node| lists.push((List::Any(node), 0)));
         let (mut low, mut high) = (first + self.leaves, last + self.leaves);
         while low > 0 {
@@ -177,6 +214,7 @@ impl<'a> TimeTree<'a> {
         match list {
             List::Whole(node) => &self.nodes[node].whole.0,
             List::Any(node) => &self.nodes[node].any.0,
+            List::Rank(leaf, rank) => &self.leaf_parts[leaf].ranks[rank].0,
             List::Partners => &self.partners.0,
         }
     }
@@ -229,7 +267,7 @@ impl<'a> TimeTree<'a> {
         let [first, last, from, to] = self.leaves_of(life);
         for leaf in one_or_two(first, last) {
             if !(from..to).contains(&leaf) {
-                self.parts[leaf].push((life.0, life.1, span));
+                self.leaf_parts[leaf].add(leaf, life, span);
             }
             // Memory occupied in a node is occupied in all nodes above.
             let mut node = leaf + self.leaves;
@@ -244,6 +282,13 @@ impl<'a> TimeTree<'a> {
         });
         self.nodes = nodes;
     }
+}
+
+/// The ranks inside a leaf at which a life occupies memory.
+fn ranks_of(leaf: usize, (lower, upper): (u32, u32)) -> Range<usize> {
+    let first = leaf as u32 * LEAF;
+    let inside = |rank: u32| (rank.max(first) - first).min(LEAF) as usize;
+    inside(lower)..inside(upper)
 }
 
 fn one_or_two(one: usize, other: usize) -> impl Iterator<Item = usize> {

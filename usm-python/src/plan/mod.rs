@@ -255,6 +255,13 @@ impl PyPlan {
         self.outcome.is_best_order()
     }
 
+    /// "proven" for an order of the least peak, "heuristic" if there may be a better one, as for
+    /// very many operators. None if no order was searched for.
+    #[getter]
+    fn order_optimality(&self) -> Option<&'static str> {
+        self.outcome.order_quality()
+    }
+
     /// A size that no plan of any order of the operators can be below, in bytes. None if no order
     /// was searched for.
     #[getter]
@@ -354,7 +361,7 @@ impl PyPlan {
 
     fn __repr__(&self) -> String {
         match self.misfit() {
-            None => format!("<usm.Plan: {}>", self.outcome.plan),
+            None => format!("<usm.Plan: {}>", self.outcome),
             Some(misfit) => format!("<usm.Plan: {} buffers, {misfit}>", self.outcome.plan.buffers()),
         }
     }

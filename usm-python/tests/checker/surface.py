@@ -229,6 +229,7 @@ def plans() -> None:
     assert_type((plan.ids, plan.names, plan.order), tuple[list[int], list[str | None], list[str] | None])
     assert_type((plan.lower_bound, len(plan)), tuple[int, int])
     assert_type((plan.order_optimal, plan.order_bound), tuple[bool, int | None])
+    assert_type(plan.order_optimality, str | None)
     assert_type((plan.spilled, plan.ordering_edges), tuple[list[int], list[tuple[str, str]]])
     assert_type(plan.memories, list[str])
     assert_type(plan.proof, str | None)
