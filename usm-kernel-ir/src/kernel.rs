@@ -349,9 +349,15 @@ impl Kernel {
     pub fn needs_groups(&self) -> bool {
         let mut needs = self.arrays.iter().any(|array| matches!(array.space, Space::Local(_)));
         needs |= self.body.iter().any(Stmt::has_barrier);
-        self.for_each(&mut |_| (), &mut |expr| {
+        let mut note = |expr: &Expr| {
             needs |= matches!(expr.kind, ExprKind::Query(query, _) if query.needs_groups());
-        });
+        };
+        self.for_each(&mut |_| (), &mut note);
+        for array in &self.arrays {
+            if let Space::Extent(len) = &array.space {
+                len.for_each(&mut note);
+            }
+        }
         needs
     }
 

@@ -8,7 +8,7 @@ use crate::kernel::{
     ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
 };
 use crate::operator::Binary;
-use crate::scalar::Scalar;
+use crate::scalar::{Literal, Scalar};
 use crate::text::DEPTH;
 use crate::uniform::Uniformity;
 
@@ -319,6 +319,9 @@ impl Checker<'_> {
         expr.operands().into_iter().try_for_each(|operand| self.expr(operand, known, depth + 1))?;
         let kernel = self.kernel;
         let ty = match &expr.kind {
+            ExprKind::Literal(literal) if *literal != Literal::integer(literal.ty, literal.bits) => {
+                return refuse(format!("a literal of {} with the bits {:#x}", literal.ty, literal.bits));
+            }
             ExprKind::Literal(literal) => literal.ty,
             ExprKind::Variable(variable) => {
                 let Some(found) = kernel.variables.get(variable.0 as usize) else {

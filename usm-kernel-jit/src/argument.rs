@@ -83,10 +83,11 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self(Given::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
     }
 
-    /// A scalar of a type that is known at run time only.
+    /// A scalar of a type that is known at run time only. Bits beyond the width of the type are
+    /// not used.
     #[must_use]
     pub const fn literal(value: Literal) -> Self {
-        Self(Given::Value(value))
+        Self(Given::Value(Literal::integer(value.ty, value.bits)))
     }
 
     const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {

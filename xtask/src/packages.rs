@@ -46,13 +46,6 @@ pub(crate) fn manifests(report: &mut Report) {
         for package in members::published() {
             faults.extend(manifest(&each(package)?).into_iter().map(|fault| format!("{package}: {fault}")));
         }
-        for member in
-            members::folders(&root).into_iter().filter(|member| !members::published().contains(member))
-        {
-            if !each(member)?.contains("\npublish = false\n") {
-                faults.push(format!("{member}: neither a library nor `publish = false`"));
-            }
-        }
         verdict(faults)
     });
     report.check("packages: links", || {

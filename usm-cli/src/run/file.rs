@@ -14,7 +14,7 @@ use usm_kernel_jit::{Argument, Function, Launch, LaunchError};
 
 use super::Arguments;
 use super::job::{build_error, launch_error};
-use super::value::{Given, difference, literal, number};
+use super::value::{Given, Number, difference, literal};
 use crate::error::{Error, Exit, Result};
 use crate::{backends, kernel, output};
 
@@ -52,7 +52,7 @@ struct Contents {
     r#type: &'static str,
     len: usize,
     /// The first elements.
-    first: Vec<f64>,
+    first: Vec<Number>,
 }
 
 /// An array among the arguments, and its bytes before the launch.
@@ -84,6 +84,11 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
     check_memory(&context, &passed)?;
     let queue = context.queue(QueueOrder::InOrder).map_err(Error::unable)?;
     super::job::check_executes(&queue)?;
+    if kernel.trusted && !arguments.check {
+        let reason =
+            "the kernel is an `unsafe fn`, for which only a program can vouch; --check looks for its faults";
+        return Err(Error::bad(reason).in_file(file));
+    }
     let function = Function::new(kernel).map_err(Error::bad)?;
     let job = Job { function: &function, queue: &queue, passed: &passed, arguments };
     if arguments.check {
@@ -242,6 +247,9 @@ impl Job<'_> {
                 Err(error) => Err(error),
             }
         })?;
+        if let Err(reason) = &expected {
+            output::warning(format_args!("not compared: {reason}; the kernel runs without a limit"));
+        }
         let (mut seconds, mut max_error, mut ok) = (f64::INFINITY, 0.0_f64, true);
         let mut last = Vec::new();
         for _ in 0..self.arguments.repeat {
@@ -302,7 +310,7 @@ impl Array {
             name: self.name.clone(),
             r#type: self.element.name(),
             len: bytes.len() / size,
-            first: elements.take(SHOWN).map(number).collect(),
+            first: elements.take(SHOWN).map(Number::of).collect(),
         }
     }
 }

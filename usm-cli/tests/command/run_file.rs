@@ -86,7 +86,8 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
     let size = (19 << 20).to_string();
     let array = format!("i16:{size}");
     let ran = run(&["reverse", "--arg", &array, "--global", &size, "--repeat", "1", "--json"]);
-    assert_eq!((ran.code, &*ran.stderr), (0, ""));
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.starts_with("usm: warning: not compared: "), "{}", ran.stderr);
     let report = ran.json();
     assert_eq!(report["ok"], serde_json::Value::Null);
     assert!(
@@ -172,4 +173,40 @@ fn what_does_not_fit_is_refused_with_its_option() {
     ran.refused(&["--arg: for a kernel of a file: a sample has its own"]);
     let missing = usm(&["run", "missing.rs", "--global", "1"]);
     missing.refused(&["missing.rs"]);
+}
+
+/// A compiler that is wrong by one is found out.
+#[cfg(unix)]
+#[test]
+fn a_wrong_result_is_told_and_exits_with_1() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder("run_wrong");
+    let text = "#[kernel]\nfn k(a: &mut [u32]) {\n    a[global_id(0)] += 12345;\n}\n";
+    let path = file(&folder, "own.rs", text);
+    let compiler = file(&folder, "cc", "#!/bin/sh\nsed s/12345/12346/g | PATH=\"$REST\" cc \"$@\"\n");
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let rest = std::env::var("PATH").expect("a path");
+    if !rest.split(':').any(|folder| std::path::Path::new(folder).join("cc").is_file()) {
+        skip::missing("cc", "no C compiler to be wrong with");
+        return;
+    }
+    let wrong = format!("{}:{rest}", folder.display());
+    let run = |path_variable: &str, more: &[&str]| {
+        let environment = [
+            ("PATH", path_variable),
+            ("REST", &*rest),
+            ("USM_KERNEL_HOST", "cc"),
+            ("USM_KERNEL_CACHE", "off"),
+        ];
+        usm_with(&[&["run", &*path, "--arg", "u32:9", "--global", "9"], more].concat(), b"", &environment)
+    };
+    assert_eq!(run(&rest, &[]).code, 0);
+    let ran = run(&wrong, &[]);
+    assert_eq!((ran.code, &*ran.stderr), (1, ""));
+    assert!(ran.stdout.contains("range [9]: WRONG\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("largest error  1\n"), "{}", ran.stdout);
+    let report = run(&wrong, &["--json"]).json();
+    assert_eq!((&report["ok"], &report["max_error"]), (&false.into(), &1.0.into()));
+    assert_eq!(report["arrays"][0]["first"][0], 12346);
 }

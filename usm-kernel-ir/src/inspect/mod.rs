@@ -277,7 +277,8 @@ impl<Q, A: Clone> Kept<Q, A> {
     ) -> Option<A> {
         let lengths = self.lengths.iter().map(|id| shape.lengths.get(id.0 as usize).copied());
         let values = self.values.iter().map(|id| shape.values.get(id.0 as usize).map(|value| value.bits));
-        let sizes = shape.global.iter().chain(shape.local).map(|size| Some(*size));
+        let counts = [shape.global.len() as u64, shape.local.len() as u64].map(Some).into_iter();
+        let sizes = counts.chain(shape.global.iter().chain(shape.local).map(|size| Some(*size)));
         let key: Vec<u64> = sizes.chain(lengths).chain(values).map(Option::unwrap_or_default).collect();
         if let Some(at) = self.answers.iter().position(|(known, _)| *known == key) {
             let found = self.answers.remove(at);

@@ -152,6 +152,11 @@ impl<'r> Worker<'r> {
             // run other parts, which do not race. `state` begins with a pause, and nothing else
             // uses it meanwhile.
             unsafe { code.run(&arguments, scratch, pause) };
+            if self.record[0] != 0 {
+                // An index was outside: no other part has to begin.
+                state.close();
+                break;
+            }
         }
         Ok(())
     }
@@ -160,6 +165,9 @@ impl<'r> Worker<'r> {
 /// What a thread asks between runs and in long loops: a structure that begins with a [`Pause`].
 trait State {
     fn may_continue(&mut self) -> bool;
+
+    /// Lets no thread begin another part.
+    fn close(&mut self);
 }
 
 /// The state of another thread of a launch.
@@ -172,6 +180,10 @@ struct Beside<'w> {
 impl State for Beside<'_> {
     fn may_continue(&mut self) -> bool {
         self.shares.may_continue()
+    }
+
+    fn close(&mut self) {
+        self.shares.close();
     }
 }
 
@@ -222,9 +234,17 @@ impl State for Calling<'_> {
             None => ask(),
         };
         self.start = Instant::now();
-        if let Some(shares) = shares.filter(|_| !self.goes_on) {
-            shares.close();
+        if !self.goes_on {
+            self.close();
         }
         self.goes_on
+    }
+
+    fn close(&mut self) {
+        self.goes_on = false;
+        // SAFETY: as above.
+        if let Some(shares) = unsafe { self.shares.as_ref() } {
+            shares.close();
+        }
     }
 }

@@ -74,14 +74,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
     }
 
     fn answer(&self, prepared: &Prepared<'_, B>, otherwise: &str) -> Answer {
-        let words = Words {
-            otherwise,
-            remedy: "",
-            at_least: &|least| format!("if i >= {least}"),
-            element: &|_, number| number.to_string(),
-            overlap: None,
-        };
-        self.program().answer(&prepared.shape(), &words)
+        self.program().answer(&prepared.shape(), &words(otherwise))
     }
 
     /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
@@ -139,7 +132,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
                 claims.race(&shape).is_none() || program.verdict(&shape, true) == Some(Verdict::Free)
             });
         if !is_free {
-            return Err(match self.answer(&prepared, "") {
+            return Err(match program.order(&shape, &words(""), Answer::Proven) {
                 Answer::Open(reason) => LaunchError::Refused(reason),
                 _ => self.refused("that no two work-items touch one element is not proven"),
             });
@@ -259,5 +252,16 @@ impl<'l, B: Programmable> Launch<'l, B> {
         event.wait()?;
         let ran = core::mem::replace(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner), Ok(()));
         ran.map(|()| event)
+    }
+}
+
+/// How the launches of Rust programs say what is proven.
+fn words(otherwise: &str) -> Words<'_> {
+    Words {
+        otherwise,
+        remedy: "",
+        at_least: &|least| format!("if i >= {least}"),
+        element: &|_, number| number.to_string(),
+        overlap: None,
     }
 }

@@ -97,7 +97,10 @@ impl<B: Programmable> Launch<'_, B> {
                 kernel.dimensions
             )));
         }
-        let items = global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
+        let items = match global.contains(&0) {
+            true => Some(0),
+            false => global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)),
+        };
         if items.is_none_or(|items| items > i64::MAX as u64) {
             return Err(self.refused(&format!("the range {global:?} has more than {} work-items", i64::MAX)));
         }
@@ -119,6 +122,14 @@ impl<B: Programmable> Launch<'_, B> {
             (Some(local), None) => local.clone(),
             (None, Some(declared)) => declared,
             (None, None) if self.program().answers().needs_groups => {
+                let items: u64 = items.unwrap_or(u64::MAX);
+                let limit = self.queue.context().info().max_work_group_size;
+                if items > limit {
+                    return Err(self.refused(&format!(
+                        "it needs groups, and {items} work-items are too many for one, whose limit is {limit}: \
+                         state the size of a group"
+                    )));
+                }
                 global.iter().map(|size| (*size).max(1)).collect()
             }
             (None, None) => return Ok(None),
@@ -132,7 +143,10 @@ impl<B: Programmable> Launch<'_, B> {
                 local[dimension], global[dimension]
             )));
         }
-        let (size, limit) = (local.iter().product(), self.queue.context().info().max_work_group_size);
+        let (size, limit) = (
+            local.iter().fold(1_u64, |all, size| all.saturating_mul(*size)),
+            self.queue.context().info().max_work_group_size,
+        );
         if size > limit {
             return Err(usm_kernel::LaunchError::GroupTooLarge { size, limit }.into());
         }

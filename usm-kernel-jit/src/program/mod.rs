@@ -11,8 +11,8 @@ use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::inspect::{Inspector, Verdict};
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
-    Array, ArrayId, Expr, Kernel, Literal, Refusal, Scalar, Space, Stmt, StmtKind, ValueId, emit, length,
-    verify,
+    Array, ArrayId, Expr, Kernel, Literal, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId, emit,
+    length, verify,
 };
 
 use self::proven::Proven;
@@ -134,6 +134,9 @@ impl Program {
     /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
     /// may take longer than the launch.
     pub fn open(&self, shape: &Shape<'_>, first: bool) -> Open {
+        if !self.fits(shape) {
+            return ALL;
+        }
         if self.bounds.bounds.is_empty() || self.proven.try_lock().is_ok_and(|proven| proven.has(shape)) {
             return 0;
         }
@@ -153,6 +156,23 @@ impl Program {
         open
     }
 
+    /// Whether a shape is one of this kernel's launches. Answers are kept, so those about another
+    /// one must not be taken for it.
+    fn fits(&self, shape: &Shape<'_>) -> bool {
+        let Shape { global, local, lengths, values } = *shape;
+        let kernel = &self.kernel;
+        let dimensions = usize::from(kernel.dimensions);
+        let is_value = |(literal, value): (&Literal, &Value)| {
+            literal.ty == value.ty && *literal == Literal::integer(literal.ty, literal.bits)
+        };
+        global.len() == dimensions
+            && local.len() == dimensions
+            && !local.contains(&0)
+            && lengths.len() == kernel.arrays.len()
+            && values.len() == kernel.values.len()
+            && values.iter().zip(&kernel.values).all(is_value)
+    }
+
     /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.
     fn inspected<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
         match self.inspector.try_lock() {
@@ -164,7 +184,7 @@ impl Program {
     /// The verdict about a launch whose claims leave the order of items undecided. Without `first`,
     /// `None` at the first question, since an inspection may take longer than the launch.
     pub fn verdict(&self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
-        self.claims.as_ref().ok()?;
+        self.claims.as_ref().ok().filter(|_| self.fits(shape))?;
         self.inspected(|inspector| match first {
             true => Some(inspector.verdict(shape)),
             false => inspector.verdict_if_repeated(shape),
@@ -183,7 +203,8 @@ impl Program {
     /// that one of them writes, if no two arrays overlap. Atomic operations of the host's code are
     /// those of one thread.
     pub fn may_be_divided(&self, shape: &Shape<'_>) -> bool {
-        let claims = self.claims.as_ref().ok().filter(|_| !self.answers.has_atomics);
+        let is_asked = !self.answers.has_atomics && self.fits(shape);
+        let claims = self.claims.as_ref().ok().filter(|_| is_asked);
         claims.is_some_and(|claims| {
             claims.race(shape).is_none() || self.verdict(shape, false) == Some(Verdict::Free)
         })

@@ -55,6 +55,12 @@ impl Program {
             ));
         }
         let proven = if is_inspected && !is_empty { Answer::Inspected } else { Answer::Proven };
+        self.order(shape, words, proven)
+    }
+
+    /// What is proven about the order of items alone; `proven` where conditions decide.
+    pub fn order(&self, shape: &Shape<'_>, words: &Words<'_>, proven: Answer) -> Answer {
+        let (kernel, is_empty) = (&self.kernel, shape.global.contains(&0));
         let claims = match &self.claims {
             Err(refusal) => return Answer::Open(self.refusal(refusal, words)),
             Ok(claims) => claims,
