@@ -1,5 +1,6 @@
 //! Records that the code of an operation writes: their judge is asked once, whatever it says.
 
+#![cfg(feature = "std")]
 #![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "tests run with std")]
 
 use std::sync::Arc;

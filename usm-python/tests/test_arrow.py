@@ -126,6 +126,31 @@ def test_columns_with_missing_values_are_refused_by_every_way():
     assert usm.asarray(pa.array([None, 1, 3])[1:]).tolist() == [1, 3]
 
 
+def test_missing_values_below_the_column_are_refused_too():
+    """`__array__` makes NaN, NaT or a neighbour's value of them, and DLPack ignores them."""
+    encoded = pa.array([10, 20, None, 30]).dictionary_encode()
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array([1.0, None]))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array([1, None, 3, 4]), 2)
+    for column in (
+        encoded,
+        pa.chunked_array([encoded, encoded]),
+        values,
+        pa.chunked_array([values, values]),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([1.0, None])),
+        pa.array([1, None], pa.date32()),
+        lists,
+        pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2]), lists),
+    ):
+        with pytest.raises(usm.InterfaceError):
+            usm.asarray(column)
+    # Without missing ones they are copied, or shared.
+    whole = pa.array([10, 20, 20]).dictionary_encode()
+    assert usm.asarray(whole).tolist() == [10, 20, 20]
+    full = pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3, 4]), 2)
+    tensor = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2]), full)
+    assert usm.asarray(tensor).tolist() == [[1, 2], [3, 4]]
+
+
 def test_what_pyarrows_dlpack_refuses_goes_as_a_column():
     times = pa.array([1, 2], pa.timestamp("us"))
     array = usm.asarray(times)

@@ -175,13 +175,13 @@ pub fn validate<const N: usize>(levels: &[RawLevel<'_>], device: Device) -> Resu
     let mut extent = outer.length;
     for (at, level) in levels.iter().enumerate() {
         shape.push(extent).ok_or_else(|| Key::Ndim.error(LimitError::TooManyDims { limit: N }))?;
-        if level.has_dictionary {
-            return Err(place(ProtocolError::ArrowDictionary, Key::Dictionary, at));
-        }
         let meaning = format(level, at)?;
         // Without a bitmap -1, not counted, is 0; a number of entries is a contradiction.
         if level.null_count > 0 || level.has_validity && level.null_count != 0 {
             return Err(place(ProtocolError::Nulls { count: level.null_count }, Key::NullCount, at));
+        }
+        if level.has_dictionary {
+            return Err(place(ProtocolError::ArrowDictionary, Key::Dictionary, at));
         }
         let (buffers, children) = match meaning {
             Format::Values(_) => (2, 0),

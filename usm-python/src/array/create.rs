@@ -235,13 +235,14 @@ fn like(
     let ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
     let side = Side::of(obj)?;
     let has_place = ours || !side.stream.is_host();
-    let mut place = Place::new(py, kind, device, queue, 0)?;
-    if has_place && kind.is_none() {
-        place.kind = side.storage.kind();
-    }
-    if has_place && device.is_none() && queue.is_none() {
-        place.stream = Arc::clone(&side.stream);
-    }
+    let own_kind = kind.map_or_else(|| side.storage.kind(), |kind| kind.0);
+    let place = if has_place && device.is_none() && queue.is_none() {
+        // No other device is looked for, or opened.
+        Place { stream: Arc::clone(&side.stream), kind: own_kind, alignment: 0 }
+    } else {
+        let place = Place::new(py, kind, device, queue, 0)?;
+        if has_place { Place { kind: own_kind, ..place } } else { place }
+    };
     let element = match dtype {
         Some(dtype) => PyDtype::of(dtype)?,
         None => PyDtype::of_view(&side.view),

@@ -49,10 +49,10 @@ impl Array {
     ) -> PyResult<Bound<'py, Self>> {
         let view = self.view();
         let ordered = match order {
-            "C" => view.clone(),
-            "F" => view.transposed(),
-            "A" if view.is_f_contiguous() && !view.is_c_contiguous() => view.transposed(),
-            "A" => view.clone(),
+            "C" | "c" => view.clone(),
+            "F" | "f" => view.transposed(),
+            "A" | "a" if view.is_f_contiguous() && !view.is_c_contiguous() => view.transposed(),
+            "A" | "a" => view.clone(),
             _ => return Err(Class::Request.error(format!("order: {} is none of C, F, A", Shown(order)))),
         };
         let mut shape = Axes::new();

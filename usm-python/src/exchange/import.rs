@@ -255,7 +255,13 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
         let is_writable = |address| cuda::is_stated_writable(object, address);
         match dlpack::import(object, dlpack::Request::default(), is_writable) {
             Ok(None) => {}
-            Ok(array) => return Ok(array),
+            Ok(Some(array)) => {
+                // Tensors of pyarrow.
+                if array.get().side().view.ndim() > 1 {
+                    arrow::check_entries(object)?;
+                }
+                return Ok(Some(array));
+            }
             Err(refusal) => {
                 return match cuda::import_beyond_dlpack(object, refusal) {
                     Ok(array) => Ok(Some(array)),

@@ -33,6 +33,14 @@ impl Imported {
         Self { schema, array: unsafe { Held::from_raw(array) } }
     }
 
+    /// Whether entries are missing, as the producer counted them: of the column, of what is below
+    /// it, and of its dictionary. True also where it did not count. What is below a structure
+    /// belongs to other columns.
+    #[must_use]
+    pub fn may_lack_entries(&self) -> bool {
+        may_lack_entries(self.schema.get(), &self.array.get().array)
+    }
+
     /// The event that the producer's work ends with, as the device type has it: a pointer to a
     /// `cudaEvent_t`, `hipEvent_t` or `sycl::event`. NULL if nothing is in flight.
     #[must_use]
@@ -100,6 +108,54 @@ impl Imported {
         }
         Err(Key::Ndim.error(LimitError::TooManyDims { limit }))
     }
+}
+
+impl Held<ArrowArray> {
+    /// As [`Imported::may_lack_entries`], for a column of this type.
+    #[must_use]
+    pub fn may_lack_entries(&self, schema: &Held<ArrowSchema>) -> bool {
+        may_lack_entries(schema.get(), self.get())
+    }
+}
+
+/// Both are owned, or children of such.
+fn may_lack_entries(schema: &ArrowSchema, array: &ArrowArray) -> bool {
+    if array.null_count > 0 {
+        return true;
+    }
+    // SAFETY: both are as the interface requires them, because they are owned.
+    let Ok(level) = (unsafe { read_level(schema, array) }) else { return false };
+    if level.has_validity && array.null_count < 0 {
+        return true;
+    }
+    // SAFETY: the structures are owned.
+    level.format != "+s" && unsafe { lacks_below(array, MAX_LEVELS) }
+}
+
+/// Whether a child or a dictionary lacks entries, so many levels deep.
+///
+/// # Safety
+/// The array is as the interface requires it.
+unsafe fn lacks_below(array: &ArrowArray, levels: usize) -> bool {
+    let Some(rest) = levels.checked_sub(1) else { return false };
+    let lacks = |below: *mut ArrowArray| {
+        if below.is_null() || !below.is_aligned() {
+            return false;
+        }
+        // SAFETY: children and dictionaries of a valid structure are valid.
+        let below = unsafe { &*below };
+        // SAFETY: as above.
+        !below.is_released() && (below.null_count != 0 || unsafe { lacks_below(below, rest) })
+    };
+    if lacks(array.dictionary) {
+        return true;
+    }
+    if array.children.is_null() || !array.children.is_aligned() {
+        return false;
+    }
+    let count = usize::try_from(array.n_children).unwrap_or(0);
+    // SAFETY: there are so many pointers.
+    (0..count).any(|place| lacks(unsafe { *array.children.add(place) }))
 }
 
 /// The only child.

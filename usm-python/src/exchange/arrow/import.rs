@@ -63,6 +63,23 @@ pub(crate) fn import_beyond_dlpack<'py>(
     import(object)
 }
 
+/// Refuses an object whose column lacks entries: its DLPack may have values in their places.
+///
+/// # Errors
+/// The refusal of the column.
+pub(crate) fn check_entries(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if attribute::get(object, name!(object.py(), "__arrow_c_array__"))?.is_none() {
+        return Ok(());
+    }
+    let Ok(Some(imported)) = column_of(object) else { return Ok(()) };
+    match imported.column::<MAX_DIMS>() {
+        Err(error) if matches!(error.kind(), ErrorKind::Protocol(ProtocolError::Nulls { .. })) => {
+            Err(error::interface(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Why the object is no column, in place of `error`, which its copy ended with.
 #[cold]
 pub(crate) fn reason(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
@@ -123,6 +140,7 @@ fn of_stream(object: &Bound<'_, PyAny>, mut stream: Held<ArrowArrayStream>) -> R
     };
     let schema = stream.schema().map_err(|code| failed(&mut stream, code))?;
     let (mut only, mut entries, mut missing) = (None::<Held<ArrowArray>>, 0_usize, 0_i64);
+    let mut lacks_below = false;
     // A producer may compute chunks; its Python code, if it has any, takes the interpreter itself.
     while let Some(chunk) = stream.next_chunk().map_err(|code| failed(&mut stream, code))? {
         object.py().check_signals()?;
@@ -134,6 +152,7 @@ fn of_stream(object: &Bound<'_, PyAny>, mut stream: Held<ArrowArrayStream>) -> R
         // -1: the producer did not count.
         let count = chunk.get().null_count;
         missing = if count < 0 || missing < 0 { -1 } else { missing.saturating_add(count) };
+        lacks_below |= count == 0 && chunk.may_lack_entries(&schema);
         only = Some(chunk);
         if entries > 1 && !has_array(object)? {
             break;
@@ -143,10 +162,11 @@ fn of_stream(object: &Bound<'_, PyAny>, mut stream: Held<ArrowArrayStream>) -> R
         return Err(refused(Error::new(ProtocolError::Nulls { count: missing }, Key::NullCount.path())));
     }
     if entries > 1 {
-        return Err(Refused::Other(Class::Interface.error(
+        let chunks = Class::Interface.error(
             "the column has several chunks, which lie in several places: make one of them \
              (combine_chunks() of pyarrow, rechunk() of polars)",
-        )));
+        );
+        return Err(if lacks_below { Refused::Missing(chunks) } else { Refused::Other(chunks) });
     }
     let none = || Class::Interface.error("the column has no chunk, so no memory that could be shared");
     Ok(Imported::on_host(schema, only.ok_or_else(none)?))
@@ -157,7 +177,10 @@ fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> Result<Bound<'p
     let py = object.py();
     let few = imported.column::<FEW_DIMS>().map(|column| parts(&column));
     let all = few.or_else(|_| imported.column::<MAX_DIMS>().map(|column| parts(&column)));
-    let (address, device, extent, view) = all.map_err(refused)?;
+    let (address, device, extent, view) = all.map_err(|error| match imported.may_lack_entries() {
+        true => Refused::Missing(error::interface(error)),
+        false => refused(error),
+    })?;
     let event = imported.sync_event();
     let keeper = Keeper::Column(Box::new(imported));
     let owner = Owner { object: Some(object.clone().unbind()), keeper };

@@ -6,4 +6,4 @@ mod export;
 mod import;
 
 pub(crate) use export::{device_pair, host_pair, schema};
-pub(crate) use import::{import, import_beyond_dlpack, reason};
+pub(crate) use import::{check_entries, import, import_beyond_dlpack, reason};
