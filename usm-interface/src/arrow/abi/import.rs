@@ -153,9 +153,10 @@ unsafe fn lacks_below(array: &ArrowArray, levels: usize) -> bool {
     if array.children.is_null() || !array.children.is_aligned() {
         return false;
     }
-    let count = usize::try_from(array.n_children).unwrap_or(0);
-    // SAFETY: there are so many pointers.
-    (0..count).any(|place| lacks(unsafe { *array.children.add(place) }))
+    // More are no column's.
+    let Ok(count @ 0..=0xFFFF) = usize::try_from(array.n_children) else { return true };
+    // SAFETY: there are so many pointers, and they stay as long as the array.
+    unsafe { core::slice::from_raw_parts(array.children, count) }.iter().any(|child| lacks(*child))
 }
 
 /// The only child.
