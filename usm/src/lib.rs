@@ -33,6 +33,8 @@ pub use usm_sycl as sycl;
 /// Kernels: nd-ranges, launches, one source for the host and all devices.
 #[cfg(feature = "kernel")]
 pub mod kernel {
+    // The pages are usm_kernel's.
+    #[doc(no_inline)]
     pub use usm_kernel::*;
 
     /// Kernels that are compiled at run time: arguments, launches and errors of
