@@ -31,10 +31,10 @@ element! {
 
 /// An argument of a [`Launch`](crate::Launch).
 #[derive(Debug)]
-pub struct Argument<'a, B: Backend>(pub(crate) Given<'a, B>);
+pub struct Argument<'a, B: Backend>(pub(crate) Content<'a, B>);
 
 #[derive(Debug)]
-pub(crate) enum Given<'a, B: Backend> {
+pub(crate) enum Content<'a, B: Backend> {
     Array(Memory<'a, B>),
     Value(Literal),
 }
@@ -80,18 +80,18 @@ impl<'a, B: Backend> Argument<'a, B> {
     /// A scalar.
     #[must_use]
     pub fn value<T: Element>(value: T) -> Self {
-        Self(Given::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
+        Self(Content::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
     }
 
     /// A scalar of a type that is known at run time only. Bits beyond the width of the type are
     /// not used.
     #[must_use]
     pub const fn literal(value: Literal) -> Self {
-        Self(Given::Value(Literal::integer(value.ty, value.bits)))
+        Self(Content::Value(Literal::integer(value.ty, value.bits)))
     }
 
     const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {
-        Self(Given::Array(Memory { allocation, element, len: len as u64, access }))
+        Self(Content::Array(Memory { allocation, element, len: len as u64, access }))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Code of a program for devices, and its launches.
 
-use usm_core::{Context, Event, Queue, Usage};
+use usm_core::{Context, DeviceInfo, DeviceType, Event, Queue, Usage};
 use usm_kernel::backend::driver::is_better_rounded;
 use usm_kernel::backend::{Programmable, Slot};
 use usm_kernel::{BuildError, Code, Formats, Function, Launch, LaunchError, Module, NdRange, Range};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::Shape;
-use usm_kernel_ir::{Literal, Parameter, Scalar, emit, length};
+use usm_kernel_ir::{Literal, Parameter, Scalar, ValueId, emit, length};
 
 use crate::cache;
 use crate::program::Program;
@@ -69,6 +69,19 @@ impl Program {
         (rounds || !Module::formats(context).contains(Formats::OPENCL_C), rounds)
     }
 
+    /// Whether a launch with these scalars takes the code of [`emit::SCALAR_LOOPS`]. `counts` tells
+    /// whether a stride matters: that of a dimension with one element does not.
+    pub fn needs_scalar_loops(
+        &self,
+        info: &DeviceInfo,
+        values: &[Literal],
+        mut counts: impl FnMut(ValueId) -> bool,
+    ) -> bool {
+        let strides = &self.answers().strides;
+        info.device_type == DeviceType::Cpu
+            && strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
+    }
+
     /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
     ///
     /// # Errors
@@ -81,20 +94,13 @@ impl Program {
         let Variant { checks, scalar, guarded } = variant;
         let (kernel, bounds, formats) = (self.kernel(), self.bounds(), Module::formats(context));
         let name = if checks { checked::function(kernel) } else { emit::function(kernel) };
-        let text;
-        #[cfg(feature = "spirv")]
-        let bytes;
+        let (text, bytes);
         let source = if formats.contains(Formats::OPENCL_C) {
             text = if checks { checked::opencl_c(kernel, bounds) } else { emit::opencl_c(kernel) };
             Code::OpenClC(&text)
-        } else if cfg!(feature = "spirv") && formats.contains(Formats::SPIR_V) {
-            #[cfg(feature = "spirv")]
-            {
-                bytes = if checks { checked::spirv(kernel, bounds) } else { emit::spirv(kernel) };
-                Code::SpirV(&bytes)
-            }
-            #[cfg(not(feature = "spirv"))]
-            Code::SpirV(&[])
+        } else if let Some(spirv) = self.spirv(formats, checks) {
+            bytes = spirv;
+            Code::SpirV(&bytes)
         } else {
             text = if checks { checked::cuda_c(kernel, bounds) } else { emit::cuda_c(kernel) };
             Code::CudaC(&text)
@@ -121,6 +127,18 @@ impl Program {
         module.function(&name)
     }
 
+    #[cfg(feature = "spirv")]
+    fn spirv(&self, formats: Formats, checks: bool) -> Option<Vec<u8>> {
+        let (kernel, bounds) = (self.kernel(), self.bounds());
+        let bytes = || if checks { checked::spirv(kernel, bounds) } else { emit::spirv(kernel) };
+        formats.contains(Formats::SPIR_V).then(bytes)
+    }
+
+    #[cfg(not(feature = "spirv"))]
+    const fn spirv(&self, _: Formats, _: bool) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The arguments of a launch in the order of the function's parameters. `arrays` gives the
     /// address of each array among the parameters, by its place there. `record` is the address of
     /// the words in which code that checks records an index outside.
@@ -130,31 +148,31 @@ impl Program {
         guarded: bool,
         record: Option<usize>,
         mut arrays: impl FnMut(usize) -> usize,
-    ) -> Vec<Passed> {
+    ) -> Vec<DeviceArgument> {
         let (kernel, answers) = (self.kernel(), self.answers());
         let Shape { global, local, lengths, values } = *shape;
         let mut passed = Vec::new();
         for (place, parameter) in kernel.parameters.iter().enumerate() {
             passed.push(match parameter {
-                Parameter::Value(id) => Passed::Value(values[id.0 as usize]),
-                Parameter::Array(_) => Passed::Pointer(arrays(place)),
+                Parameter::Value(id) => DeviceArgument::Value(values[id.0 as usize]),
+                Parameter::Array(_) => DeviceArgument::Pointer(arrays(place)),
             });
         }
         let needed = if record.is_some() { &answers.checked_lengths } else { &answers.lengths };
         for id in needed {
-            passed.push(Passed::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
+            passed.push(DeviceArgument::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
         }
         if guarded {
             let sizes = global.iter().rev().map(|size| Literal::integer(Scalar::U64, *size));
-            passed.extend(sizes.map(Passed::Value));
+            passed.extend(sizes.map(DeviceArgument::Value));
         }
-        passed.extend(record.map(Passed::Pointer));
+        passed.extend(record.map(DeviceArgument::Pointer));
         for (element, len) in &answers.locals {
             let elements = length(len, global, local, values);
             let bytes = elements.checked_mul(element.bytes()).and_then(|bytes| usize::try_from(bytes).ok());
             let bytes = bytes.unwrap_or(usize::MAX / 2);
             let alignment = element.bytes() as usize;
-            passed.push(Passed::Local(bytes.max(alignment), alignment));
+            passed.push(DeviceArgument::Local(bytes.max(alignment), alignment));
         }
         passed
     }
@@ -162,7 +180,7 @@ impl Program {
 
 /// An argument in the form of the runtimes.
 #[derive(Clone, Copy, Debug)]
-pub enum Passed {
+pub enum DeviceArgument {
     /// An address in USM memory.
     Pointer(usize),
     /// A scalar.
@@ -171,7 +189,7 @@ pub enum Passed {
     Local(usize, usize),
 }
 
-impl Passed {
+impl DeviceArgument {
     /// The bytes of a value.
     #[must_use]
     pub fn word(&self) -> [u8; 8] {

@@ -17,7 +17,8 @@ use crate::program::{Open, Program};
 /// A kernel that was compiled at run time. A clone is another handle.
 ///
 /// Each device's code is built at the first launch there, once for its context, also if several
-/// threads launch at the same time.
+/// threads launch at the same time. A child of a fork does not use a function that another thread
+/// was building then.
 pub struct Function<B: Programmable = Dyn>(Arc<Inner<B>>);
 
 struct Inner<B: Programmable> {
@@ -78,9 +79,9 @@ impl<B: Programmable> Function<B> {
     pub fn from_rust(source: &str, file: &str, kernel: Option<&str>) -> Result<Self, CompileError> {
         let kernels =
             usm_kernel_rust::read(source, file).map_err(|refused| CompileError(refused.to_string()))?;
-        let chosen =
+        let kernel =
             choose(&kernels, kernel).map_err(|message| CompileError(format!("{file}: {message}")))?;
-        Self::new(chosen.clone())
+        Self::new(kernel.clone())
     }
 
     /// Compiles the text of a kernel's nodes. `file` names it in messages.

@@ -1,5 +1,4 @@
 //! What safe Rust may say and do: no launch leaves its arrays, and no item races.
-#![cfg(feature = "rust")]
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};

@@ -143,7 +143,9 @@ def test_missing_values_below_the_column_are_refused_too():
     ):
         with pytest.raises(usm.InterfaceError):
             usm.asarray(column)
-    # Without missing ones they are copied, or shared.
+    # Without missing ones they are copied, or shared; a slice is not counted before somebody asks.
+    part = pa.array([10, None, 20, 20])[2:].dictionary_encode()
+    assert usm.asarray(part).tolist() == usm.asarray(pa.chunked_array([part])).tolist() == [20, 20]
     whole = pa.array([10, 20, 20]).dictionary_encode()
     assert usm.asarray(whole).tolist() == [10, 20, 20]
     full = pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3, 4]), 2)

@@ -136,7 +136,7 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-python/src/exchange/sycl_queues.rs", "SEEN", Attached),
     ("usm-python/src/storage/track.rs", "OPEN", Attached),
     ("usm-python/src/exchange/dlpack/exchange.rs", "TABLE", Free),
-    ("usm-kernel-jit/src/host/compiler.rs", "FOUND", Attached),
+    ("usm-kernel-jit/src/host/compiler.rs", "PATH", Attached),
     ("usm-kernel-jit/src/host/compiler.rs", "MACHINE", Attached),
     ("usm-kernel-jit/src/cache/mod.rs", "PATH", Attached),
     ("usm-sycl/src/loader.rs", "OPENED", Refused),

@@ -14,7 +14,7 @@ use usm_kernel_jit::{Argument, Function, Launch, LaunchError};
 
 use super::Arguments;
 use super::job::{build_error, launch_error};
-use super::value::{Given, Number, difference, literal};
+use super::value::{ArgumentWord, Number, difference, literal};
 use crate::error::{Error, Exit, Result};
 use crate::{backends, kernel, output};
 
@@ -45,6 +45,15 @@ struct Report {
     arrays: Vec<Contents>,
 }
 
+/// The JSON document of `--check`; a fault is an error.
+#[derive(Serialize)]
+struct CheckReport<'r> {
+    kernel: &'r str,
+    device: String,
+    global: &'r [u64],
+    ok: bool,
+}
+
 /// An array that the kernel wrote.
 #[derive(Serialize)]
 struct Contents {
@@ -64,7 +73,7 @@ struct Array {
 }
 
 /// An argument of the launch.
-enum Passed {
+enum Operand {
     Array(Array),
     Value(Literal),
 }
@@ -80,8 +89,8 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
             Error::bad("a kernel of a file needs its range, such as 1024 or 64,32").in_field("--global")
         );
     }
-    let passed = passed_to(&kernel, &arguments.arg)?;
-    check_memory(&context, &passed)?;
+    let operands = operands(&kernel, &arguments.arg)?;
+    check_memory(&context, &operands)?;
     let queue = context.queue(QueueOrder::InOrder).map_err(Error::unable)?;
     super::job::check_executes(&queue)?;
     if kernel.trusted && !arguments.check {
@@ -90,10 +99,15 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
         return Err(Error::bad(reason).in_file(file));
     }
     let function = Function::new(kernel).map_err(Error::bad)?;
-    let job = Job { function: &function, queue: &queue, passed: &passed, arguments };
+    let job = Job { function: &function, queue: &queue, operands: &operands, arguments };
     if arguments.check {
         job.check()?;
-        output::line(format_args!("{}: no fault in three orders of items", function.name()))?;
+        let (kernel, device) = (function.name(), backends::name(context.info()));
+        if json {
+            output::json(&CheckReport { kernel, device, global, ok: true })?;
+        } else {
+            output::line(format_args!("{kernel}: no fault in three orders of items"))?;
+        }
         return Ok(Exit::Done);
     }
     let report = job.run(backends::name(context.info()))?;
@@ -106,32 +120,32 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
 }
 
 /// The arguments of a kernel, from those of the command.
-fn passed_to(kernel: &Kernel, words: &[Given]) -> Result<Vec<Passed>> {
+fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     let refused = |message: String| Error::bad(message).in_field("--arg");
     let names: Vec<String> = kernel.parameters.iter().map(|parameter| described(kernel, parameter)).collect();
     if words.len() != names.len() {
         let (needed, count) = (names.len(), words.len());
         return Err(refused(format!("{count} are given, the kernel has {needed}: {}", names.join(", "))));
     }
-    let one = |((parameter, name), word): ((&Parameter, &String), &Given)| match (parameter, word) {
-        (Parameter::Array(id), Given::Array { element, len, fill }) => {
+    let one = |((parameter, name), word): ((&Parameter, &String), &ArgumentWord)| match (parameter, word) {
+        (Parameter::Array(id), ArgumentWord::Array { element, len, fill }) => {
             let array = kernel.array(*id);
             if *element != array.element {
                 return Err(refused(format!("an array of {element}, and the kernel has {name}")));
             }
             let bytes = contents(*element, *len, fill.as_deref()).map_err(refused)?;
             let is_written = matches!(array.space, Space::Write | Space::Atomic);
-            Ok(Passed::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
+            Ok(Operand::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
         }
-        (Parameter::Value(id), Given::Value(text)) => {
+        (Parameter::Value(id), ArgumentWord::Value(text)) => {
             let ty = kernel.value(*id).ty;
             let value = literal(ty, text).ok_or_else(|| refused(format!("{text:?} is no {ty}: {name}")))?;
-            Ok(Passed::Value(value))
+            Ok(Operand::Value(value))
         }
-        (_, Given::Array { element, .. }) => {
+        (_, ArgumentWord::Array { element, .. }) => {
             Err(refused(format!("an array of {element}, and the kernel has {name}: write a number")))
         }
-        (Parameter::Array(_), Given::Value(text)) => Err(refused(format!(
+        (Parameter::Array(_), ArgumentWord::Value(text)) => Err(refused(format!(
             "{text:?} is a number, and the kernel has {name}: write its type and its elements, such as f32:1024"
         ))),
     };
@@ -171,12 +185,12 @@ fn contents(element: Scalar, len: usize, fill: Option<&str>) -> core::result::Re
 }
 
 /// Refuses arrays that the device cannot hold.
-fn check_memory(context: &Context<Dyn>, passed: &[Passed]) -> Result<()> {
-    let bytes = |one: &Passed| match one {
-        Passed::Array(array) => array.bytes.len() as u64,
-        Passed::Value(_) => 0,
+fn check_memory(context: &Context<Dyn>, operands: &[Operand]) -> Result<()> {
+    let bytes = |one: &Operand| match one {
+        Operand::Array(array) => array.bytes.len() as u64,
+        Operand::Value(_) => 0,
     };
-    let (needed, available) = (passed.iter().map(bytes).sum::<u64>(), context.info().global_mem_size);
+    let (needed, available) = (operands.iter().map(bytes).sum::<u64>(), context.info().global_mem_size);
     if needed > available {
         return Err(
             Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--arg")
@@ -189,7 +203,7 @@ fn check_memory(context: &Context<Dyn>, passed: &[Passed]) -> Result<()> {
 struct Job<'j> {
     function: &'j Function<Dyn>,
     queue: &'j Queue<Dyn>,
-    passed: &'j [Passed],
+    operands: &'j [Operand],
     arguments: &'j Arguments,
 }
 
@@ -204,9 +218,9 @@ impl Job<'_> {
 
     /// The arrays on the device, as they are before a launch.
     fn arrays(&self) -> Result<Vec<UsmVec<u8, Device, Dyn>>> {
-        let arrays = self.passed.iter().filter_map(|one| match one {
-            Passed::Array(array) => Some(array),
-            Passed::Value(_) => None,
+        let arrays = self.operands.iter().filter_map(|one| match one {
+            Operand::Array(array) => Some(array),
+            Operand::Value(_) => None,
         });
         arrays.map(|array| UsmVec::from_slice(self.queue, &array.bytes).map_err(Error::unable)).collect()
     }
@@ -218,12 +232,12 @@ impl Job<'_> {
         ask: impl FnOnce(&[Argument<'_, Dyn>]) -> core::result::Result<R, LaunchError>,
     ) -> Result<R> {
         let mut memory = memory.iter_mut();
-        let one = |passed: &Passed| match passed {
-            Passed::Value(value) => Some(Argument::literal(*value)),
-            Passed::Array(array) if array.is_written => Argument::write_as(memory.next()?, array.element),
-            Passed::Array(array) => Argument::read_as(memory.next()?, array.element),
+        let one = |operand: &Operand| match operand {
+            Operand::Value(value) => Some(Argument::literal(*value)),
+            Operand::Array(array) if array.is_written => Argument::write_as(memory.next()?, array.element),
+            Operand::Array(array) => Argument::read_as(memory.next()?, array.element),
         };
-        let arguments: Option<Vec<Argument<'_, Dyn>>> = self.passed.iter().map(one).collect();
+        let arguments: Option<Vec<Argument<'_, Dyn>>> = self.operands.iter().map(one).collect();
         let arguments = arguments.ok_or_else(|| Error::bad("arrays of bool").in_field("--arg"))?;
         ask(&arguments).map_err(run_error)
     }
@@ -295,9 +309,9 @@ impl Job<'_> {
     }
 
     fn arrays_of(&self) -> impl Iterator<Item = &Array> {
-        self.passed.iter().filter_map(|one| match one {
-            Passed::Array(array) => Some(array),
-            Passed::Value(_) => None,
+        self.operands.iter().filter_map(|one| match one {
+            Operand::Array(array) => Some(array),
+            Operand::Value(_) => None,
         })
     }
 }

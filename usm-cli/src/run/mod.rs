@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// For a file: an argument of the kernel, one for each parameter. `f32:1024` is an array of
     /// 1024 small whole numbers, `f32:1024=0.5` one of equal elements, `0.5` a number.
     #[arg(long, value_name = "TYPE:SIZE|VALUE", allow_hyphen_values = true)]
-    arg: Vec<value::Given>,
+    arg: Vec<value::ArgumentWord>,
     /// For a file: work-items in each dimension, the fastest one last.
     #[arg(long, value_name = "N[,M[,K]]", value_delimiter = ',')]
     global: Vec<u64>,

@@ -9,37 +9,23 @@ use usm_kernel_ir::{Literal, Scalar};
 
 /// An argument, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum ArgumentWord {
     /// `TYPE:SIZE` or `TYPE:SIZE=VALUE`.
     Array { element: Scalar, len: usize, fill: Option<String> },
     /// A number.
     Value(String),
 }
 
-/// The types of elements.
-const TYPES: [Scalar; 12] = [
-    Scalar::I8,
-    Scalar::I16,
-    Scalar::I32,
-    Scalar::I64,
-    Scalar::U8,
-    Scalar::U16,
-    Scalar::U32,
-    Scalar::U64,
-    Scalar::F16,
-    Scalar::Bf16,
-    Scalar::F32,
-    Scalar::F64,
-];
-
-impl FromStr for Given {
+impl FromStr for ArgumentWord {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
         let Some((ty, rest)) = word.split_once(':') else { return Ok(Self::Value(word.to_owned())) };
-        let element = TYPES.into_iter().find(|known| known.name() == ty).ok_or_else(|| {
-            let names = TYPES.map(Scalar::name).join(", ");
-            format!("{ty:?} is no type of elements; these are: {names}")
+        // Not every byte is a bool.
+        let element = Scalar::from_name(ty).filter(|element| *element != Scalar::Bool).ok_or_else(|| {
+            let types = Scalar::ALL.iter().filter(|element| **element != Scalar::Bool);
+            let names: Vec<&str> = types.map(|element| element.name()).collect();
+            format!("{ty:?} is no type of elements; these are: {}", names.join(", "))
         })?;
         let (len, fill) = match rest.split_once('=') {
             Some((len, fill)) => (len, Some(fill.to_owned())),

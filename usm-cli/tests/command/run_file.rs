@@ -100,6 +100,11 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
     assert!(ran.stdout.contains("that the index of `x` is inside is not proven"), "{}", ran.stdout);
     let ran = run(&[&gather[..], &["--check"]].concat());
     assert_eq!((ran.code, &*ran.stdout), (0, "gather: no fault in three orders of items\n"));
+    let report = run(&[&gather[..], &["--check", "--json"]].concat()).json();
+    assert_eq!(
+        report,
+        serde_json::json!({"kernel": "gather", "device": "host:host:0", "global": [9], "ok": true})
+    );
 
     // Results that are no success.
     let ran = run(&["gather", "--arg", "u32:9", "--arg", "f64:10", "--arg", "f64:9", "--global", "9"]);

@@ -10,15 +10,15 @@ use crate::cache::{self, OwnFolder};
 
 /// The first C compiler on `PATH`.
 pub(super) fn path() -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
+    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let path = PATH.get_or_init(|| {
         let path = env::var_os("PATH")?;
         // Not in the current folder, which a relative one may name: it may be anybody's.
         let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
         let mut files = folders.flat_map(|folder| ["cc", "gcc", "clang"].map(|name| folder.join(name)));
         files.find(|file| file.is_file())
     });
-    found.as_deref()
+    path.as_deref()
 }
 
 /// Finds the compiler and reads the processor's abilities.

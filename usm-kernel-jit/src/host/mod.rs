@@ -38,7 +38,7 @@ type Run =
 #[derive(Debug)]
 pub enum HostCode {
     /// Code of a C compiler.
-    Compiler(Compiled),
+    Compiler(CompilerCode),
     /// Code of the built-in compiler.
     #[cfg(feature = "builtin")]
     Builtin(Box<crate::machine::Code>),
@@ -46,7 +46,7 @@ pub enum HostCode {
 
 /// Code of a C compiler: the function, and the library that must stay loaded.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompilerCode {
     run: Run,
     _library: Library,
 }
@@ -100,7 +100,7 @@ impl HostCode {
             Ok(other) => return Err(format!("USM_KERNEL_HOST is {other:?}: \"builtin\" or \"cc\"")),
         };
         if way != Way::Builtin && cfg!(all(unix, target_pointer_width = "64")) {
-            let compiled = match compiler::path() {
+            let code = match compiler::path() {
                 Some(compiler) => {
                     let text = match checks {
                         Some(bounds) => emit::checked::host_c(kernel, bounds, apart),
@@ -110,7 +110,7 @@ impl HostCode {
                 }
                 None => Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned()),
             };
-            match compiled {
+            match code {
                 Err(reason) if way == Way::Compiler => return Err(reason),
                 // The built-in compiler takes over.
                 Err(_) => {}
@@ -173,7 +173,7 @@ impl HostCode {
         let library = unsafe { Library::new(file) }.map_err(name)?;
         // SAFETY: the generated text defines the function with this type.
         let run = unsafe { library.get::<Run>(emit::HOST_FUNCTION.as_bytes()) }.map(|run| *run);
-        Ok(Self::Compiler(Compiled { run: run.map_err(name)?, _library: library }))
+        Ok(Self::Compiler(CompilerCode { run: run.map_err(name)?, _library: library }))
     }
 
     /// Memory for the groups of a launch, for all of its parts in turn.
@@ -209,7 +209,7 @@ impl HostCode {
         let RunArguments { arrays, values, lengths, sizes } = arguments;
         let (arrays, values, lengths) = (arrays.as_ptr(), values.as_ptr(), lengths.as_ptr());
         match self {
-            Self::Compiler(Compiled { run, .. }) => {
+            Self::Compiler(CompilerCode { run, .. }) => {
                 // SAFETY: the caller's promise.
                 unsafe { run(arrays, values, lengths, sizes.as_ptr(), scratch, pause) }
             }
@@ -231,10 +231,10 @@ pub fn prepare() {
 
 /// The machine code of one program, by the indices that it checks.
 #[derive(Debug, Default)]
-pub struct HostCodes(Vec<(Open, Built)>);
+pub struct HostCodes(Vec<(Open, Entry)>);
 
 /// Machine code; `None` where the kernel is interpreted.
-type Built = Result<Option<std::sync::Arc<HostCode>>, String>;
+type Entry = Result<Option<std::sync::Arc<HostCode>>, String>;
 
 /// The most sets of indices for which one kernel has machine code of its own. Further launches
 /// check all indices.
@@ -246,7 +246,7 @@ impl HostCodes {
     ///
     /// # Errors
     /// As [`HostCode::new`].
-    pub fn get(&mut self, program: &Program, open: Open, apart: bool) -> (Built, Open, bool) {
+    pub fn get(&mut self, program: &Program, open: Open, apart: bool) -> (Entry, Open, bool) {
         let has = |open| self.0.iter().position(|(known, _)| *known == open);
         let open = if open == 0 || has(open).is_some() || self.0.len() < SETS { open } else { ALL };
         if let Some(place) = has(open) {

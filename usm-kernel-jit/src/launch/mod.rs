@@ -11,16 +11,15 @@ use usm_kernel::Module;
 use usm_kernel::backend::{Programmable, Slot};
 use usm_kernel_ir as ir;
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::inspect::Verdict;
 
 use crate::argument::Argument;
-use crate::device::{self, Passed, Space, Variant};
+use crate::device::{self, DeviceArgument, Space, Variant};
 use crate::error::LaunchError;
 use crate::function::Function;
 use crate::program::{ALL, Answer, Open, Program, Words};
 
 use self::prepare::Prepared;
-use self::work::{HostWork, fault, interpreter_arguments, recorded};
+use self::work::{HostWork, check_record, fault, interpreter_arguments};
 
 /// A launch, before it runs.
 #[derive(Debug)]
@@ -70,6 +69,10 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// [`LaunchError::Refused`]: range or arguments do not fit.
     pub fn proof(&self, arguments: &[Argument<'_, B>]) -> Result<Answer, LaunchError> {
         let prepared = self.prepare(arguments)?;
+        if self.program().kernel().trusted {
+            let reason = "it is an `unsafe fn`, for which its caller answers: nothing is proven";
+            return Ok(Answer::Open(self.program().located(reason)));
+        }
         Ok(self.answer(&prepared, "so it is checked as it runs"))
     }
 
@@ -126,16 +129,8 @@ impl<'l, B: Programmable> Launch<'l, B> {
             return Err(self.refused("it has arrays for what Python's kernels print"));
         }
         let prepared = self.prepare(arguments)?;
-        let shape = prepared.shape();
-        let is_free = shape.global.contains(&0)
-            || program.claims().is_ok_and(|claims| {
-                claims.race(&shape).is_none() || program.verdict(&shape, true) == Some(Verdict::Free)
-            });
-        if !is_free {
-            return Err(match program.order(&shape, &words(""), Answer::Proven) {
-                Answer::Open(reason) => LaunchError::Refused(reason),
-                _ => self.refused("that no two work-items touch one element is not proven"),
-            });
+        if let Answer::Open(reason) = program.order(&prepared.shape(), &words(""), Answer::Proven) {
+            return Err(LaunchError::Refused(reason));
         }
         // SAFETY: no two items race, which was proven or inspected for this launch.
         unsafe { self.run_prepared(&prepared) }
@@ -179,8 +174,10 @@ impl<'l, B: Programmable> Launch<'l, B> {
     unsafe fn run_on_device(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
         let (program, context) = (self.program(), self.queue.context());
         let (guarded, rounded) = program.guard(context, &prepared.global, prepared.local.is_some());
-        let variant = Variant { checks: open != 0, scalar: false, guarded };
+        let scalar = program.needs_scalar_loops(context.info(), &prepared.values, |_| true);
+        let variant = Variant { checks: open != 0, scalar, guarded };
         let function = self.function.device_code(context, variant)?;
+        // No `RunRecord`: its text would have to live as long as the program.
         let mut record = match open {
             0 => None,
             _ => Some(UsmVec::<u32, usm_core::Device, B>::zeroed(self.queue, checked::WORDS)?),
@@ -190,7 +187,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         let passed = program.pass(&prepared.shape(), guarded, address, |_| {
             memory.next().map_or(0, |memory| memory.address())
         });
-        let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
+        let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
         let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
         let mut usages = prepared.usages();
         usages.extend(record.as_ref().map(|words| Usage::of(words.allocation(), Access::Write)));
@@ -203,7 +200,8 @@ impl<'l, B: Programmable> Launch<'l, B> {
         if let Some(words) = &mut record {
             event.wait()?;
             let words = words.to_vec(self.queue)?;
-            recorded(program, ALL, core::array::from_fn(|place| words.get(place).copied().unwrap_or(0)))?;
+            let words = core::array::from_fn(|place| words.get(place).copied().unwrap_or(0));
+            check_record(program, ALL, &words)?;
         }
         Ok(event)
     }

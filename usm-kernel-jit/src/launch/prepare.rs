@@ -6,7 +6,7 @@ use usm_kernel_ir::proof::Shape;
 use usm_kernel_ir::{Array, Kernel, Literal, Parameter, Space};
 
 use super::Launch;
-use crate::argument::{Argument, Given, Memory};
+use crate::argument::{Argument, Content, Memory};
 use crate::error::LaunchError;
 
 /// Range and arguments that fit the kernel.
@@ -58,7 +58,7 @@ impl<B: Programmable> Launch<'_, B> {
                 self.refused(&format!("argument {place}, `{}`: {message}", name(kernel, parameter)))
             };
             match (parameter, &argument.0) {
-                (Parameter::Value(id), Given::Value(literal)) => {
+                (Parameter::Value(id), Content::Value(literal)) => {
                     let ty = kernel.value(*id).ty;
                     if literal.ty != ty {
                         let given = literal.ty.name();
@@ -69,15 +69,15 @@ impl<B: Programmable> Launch<'_, B> {
                     }
                     values[id.0 as usize] = *literal;
                 }
-                (Parameter::Array(id), Given::Array(one)) => {
+                (Parameter::Array(id), Content::Array(one)) => {
                     check_array(kernel.array(*id), one).map_err(|message| refused(&message))?;
                     lengths[id.0 as usize] = one.len;
                     memory.push(one);
                 }
-                (Parameter::Value(_), Given::Array(_)) => {
+                (Parameter::Value(_), Content::Array(_)) => {
                     return Err(refused("a value is needed, not an array"));
                 }
-                (Parameter::Array(_), Given::Value(_)) => {
+                (Parameter::Array(_), Content::Value(_)) => {
                     return Err(refused("an array is needed, not a value"));
                 }
             }
@@ -193,9 +193,9 @@ impl<B: Programmable> Memory<'_, B> {
 
 /// Refuses an array that does not fit its parameter.
 fn check_array<B: Programmable>(array: &Array, memory: &Memory<'_, B>) -> Result<(), String> {
-    let (needed, given) = (array.element, memory.element);
-    if needed != given {
-        return Err(format!("elements of type {} are needed, not {}", needed.name(), given.name()));
+    let (needed, element) = (array.element, memory.element);
+    if needed != element {
+        return Err(format!("elements of type {} are needed, not {}", needed.name(), element.name()));
     }
     if matches!(array.space, Space::Write | Space::Atomic) && memory.access == Access::Read {
         return Err("the kernel writes it, and it is passed to be read".to_owned());

@@ -8,7 +8,7 @@ use usm_kernel_ir::{Argument, CheckError, Fault, Literal, Parameter, Space};
 
 use crate::error::LaunchError;
 use crate::host::{Groups, HostCode, HostLaunch, RunError};
-use crate::program::{Open, Program};
+use crate::program::{Open, Outside, Program};
 
 /// A launch on the host, with all that it needs.
 pub(super) struct HostWork {
@@ -51,7 +51,7 @@ impl HostWork {
         // SAFETY: the caller's promise; indices are inside, which was proven for this launch or is
         // checked by the code.
         let record = unsafe { launch.run(&mut (), || !program.answers().has_atomics) };
-        recorded(program, self.open, record.map_err(|error| failure(program, error))?)
+        check_record(program, self.open, &record.map_err(|error| failure(program, error))?)
     }
 
     /// # Safety
@@ -106,21 +106,14 @@ pub(super) fn interpreter_arguments<'b>(
 }
 
 /// The error of the words that code which checks these indices recorded, if it recorded any.
-pub(super) fn recorded(
+pub(super) fn check_record(
     program: &Program,
     open: Open,
-    words: [u32; checked::WORDS],
+    words: &[u32; checked::WORDS],
 ) -> Result<(), LaunchError> {
-    let Some(checked::Outside { place, index, len }) = checked::read(&words) else { return Ok(()) };
-    let places = checked::places(&program.claims_of(open));
-    let Some((id, at)) = places.get(place) else {
-        return Err(LaunchError::Fault(program.located("an index outside of its array")));
-    };
-    let (kernel, array) = (program.kernel(), program.kernel().array(*id));
-    let place = kernel.locate(*at);
-    Err(match array.assertion() {
-        Some(assertion) => LaunchError::Fault(format!("{place}: `assert {assertion}` is false")),
-        None => LaunchError::Outside { place, array: array.name.clone(), index: index as i64, len },
+    program.check_record(open, words).map_err(|outside| match outside {
+        Some(outside) => outside_error(program, outside),
+        None => LaunchError::Fault(program.located("an index outside of its array")),
     })
 }
 
@@ -128,14 +121,17 @@ pub(super) fn recorded(
 pub(super) fn fault(program: &Program, error: CheckError) -> LaunchError {
     match error {
         CheckError::Fault(Fault::Outside { id, at, index, len, .. }) => {
-            let (kernel, array) = (program.kernel(), program.kernel().array(id));
-            let place = kernel.locate(at.place);
-            match array.assertion() {
-                Some(assertion) => LaunchError::Fault(format!("{place}: `assert {assertion}` is false")),
-                None => LaunchError::Outside { place, array: array.name.clone(), index: index as i64, len },
-            }
+            outside_error(program, Outside { array: id, place: at.place, index, len })
         }
         CheckError::Fault(fault) => LaunchError::Fault(program.located(&fault.to_string())),
         other => LaunchError::Refused(program.located(&other.to_string())),
+    }
+}
+
+fn outside_error(program: &Program, Outside { array, place, index, len }: Outside) -> LaunchError {
+    let (place, array) = (program.kernel().locate(place), program.kernel().array(array));
+    match array.assertion() {
+        Some(assertion) => LaunchError::Fault(format!("{place}: `assert {assertion}` is false")),
+        None => LaunchError::Outside { place, array: array.name.clone(), index: index as i64, len },
     }
 }

@@ -11,8 +11,8 @@ use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::inspect::{Inspector, Verdict};
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
-    Array, ArrayId, Expr, Kernel, Literal, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId, emit,
-    length, verify,
+    Array, ArrayId, Expr, Kernel, Literal, Place, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId,
+    emit, length, verify,
 };
 
 use self::proven::Proven;
@@ -66,6 +66,19 @@ impl Answers {
             strides: kernel.strides(),
         }
     }
+}
+
+/// An index outside of its array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// The array.
+    pub array: ArrayId,
+    /// The access.
+    pub place: Place,
+    /// The index, in elements.
+    pub index: u64,
+    /// Elements of the array.
+    pub len: u64,
 }
 
 /// The indices that a launch does not prove to be inside: a bit for each of the bounds, or
@@ -197,6 +210,16 @@ impl Program {
         let is_open = |place: usize| open == ALL || (place < 63 && open >> place & 1 == 1);
         let bounds = self.bounds.bounds.iter().enumerate().filter(|(place, _)| is_open(*place));
         Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), races: Vec::new() }
+    }
+
+    /// Reads what code that checks these indices recorded.
+    ///
+    /// # Errors
+    /// The index outside of its array; `None` if the record has the number of no place.
+    pub fn check_record(&self, open: Open, words: &[u32; checked::WORDS]) -> Result<(), Option<Outside>> {
+        let Some(checked::Outside { place, index, len }) = checked::read(words) else { return Ok(()) };
+        let places = checked::places(&self.claims_of(open));
+        Err(places.get(place).map(|&(array, place)| Outside { array, place, index, len }))
     }
 
     /// Whether threads may run groups at once: it is proven that no two work-items touch an element

@@ -4,13 +4,12 @@ mod build;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use usm_core::DeviceType;
 use usm_core::backend::Dyn;
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{ArrayId, Kernel, Literal, Parameter, Place, Scalar, Value, ValueId, text};
 use usm_kernel_jit::device::DeviceCodes;
 use usm_kernel_jit::host::HostCodes;
-use usm_kernel_jit::program::{Open, Program};
+use usm_kernel_jit::program::{Open, Outside, Program};
 
 use super::argument::{Argument, Memory};
 use crate::device::runtime::Stream;
@@ -168,9 +167,10 @@ impl Code {
         words: [u32; checked::WORDS],
         arguments: &[Argument],
     ) -> PyResult<()> {
-        let Some(checked::Outside { place, index, len }) = checked::read(&words) else { return Ok(()) };
-        Err(match checked::places(&self.program.claims_of(open)).get(place) {
-            Some(at) => self.index_error(*at, index, len, arguments),
+        self.program.check_record(open, &words).map_err(|outside| match outside {
+            Some(Outside { array, place, index, len }) => {
+                self.index_error((array, place), index, len, arguments)
+            }
             None => self.error("an index outside of its array"),
         })
     }
@@ -284,10 +284,6 @@ impl Code {
         stream: &Stream,
         (values, arguments): (&[Literal], &[Argument]),
     ) -> bool {
-        let strides = &self.program.answers().strides;
-        if strides.is_empty() || stream.context().info().device_type != DeviceType::Cpu {
-            return false;
-        }
         let origin = |id: ValueId| {
             let place = self.ir().parameters.iter().position(|one| *one == Parameter::Value(id));
             place.map(|place| self.sources[place])
@@ -299,6 +295,6 @@ impl Code {
             },
             _ => true,
         };
-        strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
+        self.program.needs_scalar_loops(stream.context().info(), values, counts)
     }
 }

@@ -7,7 +7,7 @@ use usm_kernel::backend::Slot;
 use usm_kernel::{Function, LaunchError};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{Literal, Scalar};
-use usm_kernel_jit::device::{self, Passed, Space, Variant};
+use usm_kernel_jit::device::{self, DeviceArgument, Space, Variant};
 use usm_kernel_jit::program::ALL;
 
 use super::code::Source;
@@ -54,7 +54,7 @@ pub(crate) fn run(
     let record = record.map(Storage::address);
     let passed =
         prepared.with_shape(|shape| code.program.pass(shape, guarded, record, |place| addresses[place]));
-    let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
+    let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let range = Space { global, local: local.as_deref(), rounded };
     // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for this

@@ -7,7 +7,7 @@ use usm_core::{Access, Event};
 use usm_kernel::backend::Slot;
 use usm_kernel::{Code, Function, Module, Shape};
 use usm_kernel_ir::{Literal, Scalar};
-use usm_kernel_jit::device::{Passed, Space};
+use usm_kernel_jit::device::{DeviceArgument, Space};
 
 use super::argument::{Argument, check_unmoved, move_to_device};
 use super::device;
@@ -184,9 +184,11 @@ fn start(
             Argument::Array(array) => {
                 let access = if array.is_readonly() { Access::Read } else { Access::Write };
                 memory.push((&array.side.storage, access));
-                Passed::Pointer(array.side.storage.address() + array.side.view.offset)
+                DeviceArgument::Pointer(array.side.storage.address() + array.side.view.offset)
             }
-            Argument::Scalar(literal) => Passed::Value(match_parameter_width(*literal, shapes.get(place))),
+            Argument::Scalar(literal) => {
+                DeviceArgument::Value(match_parameter_width(*literal, shapes.get(place)))
+            }
             Argument::Complex(_) => {
                 return Err(refused(&format!(
                     "{}: a complex number is no value for it; pass its parts, or an array of one",
@@ -198,11 +200,11 @@ fn start(
                 let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
                 let bytes = bytes
                     .ok_or_else(|| refused(&format!("{}: more local memory than there is", name(place))))?;
-                Passed::Local(bytes, element.bytes() as usize)
+                DeviceArgument::Local(bytes, element.bytes() as usize)
             }
         });
     }
-    let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
+    let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let (global, local) = (sizes.global.as_slice(), sizes.local.as_deref());
     let range = Space { global, local, rounded: false };

@@ -1,8 +1,9 @@
 //! Kernels that are compiled at run time: they give what the interpreter gives, and no more is
 //! accepted than what is shown to be right.
 
-use usm_core::{Backend, BackendKind, Queue, QueueOrder, Shared, UsmVec};
+use usm_core::{Backend, BackendKind, DeviceType, Queue, QueueOrder, Shared, UsmVec};
 use usm_kernel::Programmable;
+use usm_kernel_ir::{Literal, Scalar};
 use usm_kernel_jit::program::Answer;
 use usm_kernel_jit::{Argument, Function, LaunchError, compile};
 
@@ -35,6 +36,14 @@ fn reverse(a: &mut [i16]) {
 #[kernel]
 fn count(values: &[u8], counts: &[Atomic<u32>]) {
     counts[(values[global_id(0)] % 4) as u64].fetch_add(1);
+}
+
+#[kernel]
+fn spread(s: u64, x: &[f32], y: &mut [f32]) {
+    let i = global_id(0);
+    for k in 0_u64..4 {
+        y[i * 4 + k] = x[k * s];
+    }
 }
 
 #[kernel]
@@ -101,6 +110,22 @@ pub fn a_kernel_of_a_text_gives_what_the_interpreter_gives<B: Programmable>(fixt
     let turned: Vec<u32> = (0..rows * columns).map(|i| values[i % rows * columns + i / rows]).collect();
     assert_eq!(t.to_vec(queue).expect("a read"), turned);
 
+    // A stride of 0, for which a processor's compiler needs code of its own.
+    let run = function("spread");
+    for stride in [1_u64, 0, 2] {
+        let (x, mut y) =
+            (array(queue, &[5.0_f32, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]), array(queue, &[0.0_f32; 28]));
+        let arguments = [Argument::value(stride), Argument::read(&x), Argument::write(&mut y)];
+        run.launch(queue, &[7]).run(&arguments).expect("a launch").wait().expect("an end");
+        let row: Vec<f32> = (0..4).map(|k| 5.0 + (k * stride) as f32).collect();
+        assert_eq!(y.to_vec(queue).expect("a read"), row.repeat(7), "{stride}");
+        let (info, is_zero) = (queue.context().info(), stride == 0);
+        let values = [Literal::integer(Scalar::U64, stride)];
+        let needs = run.program().needs_scalar_loops(info, &values, |_| true);
+        assert_eq!(needs, is_zero && info.device_type == DeviceType::Cpu);
+        assert!(!run.program().needs_scalar_loops(info, &values, |_| false), "one element");
+    }
+
     let mut a = array::<i16, B>(queue, &(0..24).collect::<Vec<i16>>());
     let run = function("reverse");
     let event = run.launch(queue, &[24]).run(&[Argument::write(&mut a)]).expect("a launch");
@@ -130,13 +155,13 @@ pub fn a_kernel_of_a_text_reports_an_index_outside<B: Programmable>(fixture: &Fi
     assert!(matches!(launch.proof(&arguments).expect("arguments that fit"), Answer::Open(_)));
     launch.run(&arguments).expect("all are inside").wait().expect("an end");
     let refused = run.launch(queue, &[3]).require_proof().run(&arguments).expect_err("no proof");
-    assert!(refused.to_string().contains("run_time.rs:32:14: that the index of `x`"), "{refused}");
+    assert!(refused.to_string().contains("run_time.rs:40:14: that the index of `x`"), "{refused}");
     assert_eq!(y.to_vec(queue).expect("a read"), [4.0, 1.0, 3.0]);
 
     index.write().expect("a view")[1] = 4;
     let arguments = [Argument::read(&index), Argument::read(&x), Argument::write(&mut y)];
     let outside = LaunchError::Outside {
-        place: "run_time.rs:32:14".to_owned(),
+        place: "run_time.rs:40:14".to_owned(),
         array: "x".to_owned(),
         index: 4,
         len: 4,
@@ -201,6 +226,9 @@ pub fn a_kernel_of_a_text_refuses_what_does_not_fit<B: Programmable>(fixture: &F
         "it is an `unsafe fn`: launch it by `run_vouched`",
     );
     let launch = scatter.launch(queue, &[3]);
+    let answer =
+        launch.proof(&[Argument::read(&index), Argument::write(&mut y)]).expect("arguments that fit");
+    assert!(matches!(&answer, Answer::Open(reason) if reason.contains("nothing is proven")), "{answer:?}");
     // SAFETY: the indices are distinct.
     let event = unsafe { launch.run_vouched(&[Argument::read(&index), Argument::write(&mut y)]) };
     event.expect("a launch").wait().expect("an end");

@@ -34,8 +34,8 @@ impl Imported {
     }
 
     /// Whether entries are missing, as the producer counted them: of the column, of what is below
-    /// it, and of its dictionary. True also where it did not count. What is below a structure
-    /// belongs to other columns.
+    /// it, and of its dictionary. True also where it did not count and there is a bitmap. What is
+    /// below a structure belongs to other columns.
     #[must_use]
     pub fn may_lack_entries(&self) -> bool {
         may_lack_entries(self.schema.get(), &self.array.get().array)
@@ -118,26 +118,29 @@ impl Held<ArrowArray> {
     }
 }
 
-/// Both are owned, or children of such.
 fn may_lack_entries(schema: &ArrowSchema, array: &ArrowArray) -> bool {
-    if array.null_count > 0 {
-        return true;
-    }
-    // SAFETY: both are as the interface requires them, because they are owned.
-    let Ok(level) = (unsafe { read_level(schema, array) }) else { return false };
-    if level.has_validity && array.null_count < 0 {
-        return true;
-    }
-    // SAFETY: the structures are owned.
-    level.format != "+s" && unsafe { lacks_below(array, MAX_LEVELS) }
+    // SAFETY: both are owned, so they are as the interface requires them.
+    let is_structure = unsafe { read_level(schema, array) }.is_ok_and(|level| level.format == "+s");
+    let levels = if is_structure { 1 } else { MAX_LEVELS };
+    // SAFETY: as above.
+    unsafe { lacks_entries(array, levels) }
 }
 
-/// Whether a child or a dictionary lacks entries, so many levels deep.
+/// Whether an array, or what is below it, lacks entries, so many levels deep. It may where nobody
+/// counted them and there is a bitmap.
 ///
 /// # Safety
 /// The array is as the interface requires it.
-unsafe fn lacks_below(array: &ArrowArray, levels: usize) -> bool {
-    let Some(rest) = levels.checked_sub(1) else { return false };
+unsafe fn lacks_entries(array: &ArrowArray, levels: usize) -> bool {
+    let has_bitmap = || {
+        let is_there = array.n_buffers > 0 && !array.buffers.is_null() && array.buffers.is_aligned();
+        // SAFETY: there is a first buffer.
+        is_there && !unsafe { *array.buffers }.is_null()
+    };
+    if array.null_count > 0 || array.null_count < 0 && has_bitmap() {
+        return true;
+    }
+    let Some(rest) = levels.checked_sub(1).filter(|rest| *rest > 0) else { return false };
     let lacks = |below: *mut ArrowArray| {
         if below.is_null() || !below.is_aligned() {
             return false;
@@ -145,7 +148,7 @@ unsafe fn lacks_below(array: &ArrowArray, levels: usize) -> bool {
         // SAFETY: children and dictionaries of a valid structure are valid.
         let below = unsafe { &*below };
         // SAFETY: as above.
-        !below.is_released() && (below.null_count != 0 || unsafe { lacks_below(below, rest) })
+        !below.is_released() && unsafe { lacks_entries(below, rest) }
     };
     if lacks(array.dictionary) {
         return true;

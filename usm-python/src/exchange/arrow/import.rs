@@ -1,5 +1,6 @@
 //! Imports columns: `__arrow_c_device_array__`, `__arrow_c_array__`, `__arrow_c_stream__`.
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use usm_interface::Extent;
@@ -71,7 +72,15 @@ pub(crate) fn check_entries(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if attribute::get(object, name!(object.py(), "__arrow_c_array__"))?.is_none() {
         return Ok(());
     }
-    let Ok(Some(imported)) = column_of(object) else { return Ok(()) };
+    let imported = match column_of(object) {
+        Ok(Some(imported)) => imported,
+        Ok(None) => return Ok(()),
+        // An object may have reasons to be no column; its program's Ctrl-C is none.
+        Err(Refused::Other(error) | Refused::Missing(error)) => {
+            let is_exception = error.is_instance_of::<PyException>(object.py());
+            return if is_exception { Ok(()) } else { Err(error) };
+        }
+    };
     match imported.column::<MAX_DIMS>() {
         Err(error) if matches!(error.kind(), ErrorKind::Protocol(ProtocolError::Nulls { .. })) => {
             Err(error::interface(error))
