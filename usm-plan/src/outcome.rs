@@ -137,7 +137,7 @@ impl fmt::Display for Outcome {
     /// One line for people: the plan, and whether its order is proven or a heuristic.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.plan)?;
-        self.order_quality().map_or(Ok(()), |quality| write!(f, ", order: {quality}"))
+        self.order_optimality().map_or(Ok(()), |word| write!(f, ", order: {word}"))
     }
 }
 
@@ -157,10 +157,10 @@ impl Outcome {
         plan.feasible() && every_order.as_ref().is_some_and(|bound| bound.bytes == plan.peak)
     }
 
-    /// Whether no other order has a lower peak ("proven"), or nobody knows ("heuristic"). `None` if
-    /// no order was searched for.
+    /// "proven" if no other order has a lower peak, "heuristic" if that is not shown, also where the
+    /// bound on all orders is below the peak of the only one. `None` if no order was searched for.
     #[must_use]
-    pub fn order_quality(&self) -> Option<&'static str> {
+    pub fn order_optimality(&self) -> Option<&'static str> {
         self.reordered.as_ref().map(|_| if self.is_best_order() { "proven" } else { "heuristic" })
     }
 

@@ -170,7 +170,7 @@ impl<'a> Report<'a> {
             optimality: (feasible && plan.optimal())
                 .then(|| if outcome.is_claim() { "claimed" } else { "proven" }),
             order_optimal: outcome.is_best_order(),
-            order_optimality: outcome.order_quality(),
+            order_optimality: outcome.order_optimality(),
             order_bound: outcome.every_order.as_ref().map(|bound| bound.bytes),
             feasible,
             strategy: plan.strategy.name(),

@@ -82,10 +82,10 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         row("order", format!("{what}, bound {} before", output::bytes(found.given)));
         if !outcome.is_best_order() {
             let bound = every_order.as_ref().map_or_else(
-                || "whether another one has a lower peak is not known".to_owned(),
-                |bound| format!("none is below {}", output::bytes(bound.bytes)),
+                || "whether another is lower is not known".to_owned(),
+                |bound| format!("no order is below {}", output::bytes(bound.bytes)),
             );
-            row("order", format!("by a heuristic, not proven: {bound}"));
+            row("order", format!("by a heuristic, not proven the lowest; {bound}"));
         }
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));

@@ -255,11 +255,11 @@ impl PyPlan {
         self.outcome.is_best_order()
     }
 
-    /// "proven" for an order of the least peak, "heuristic" if there may be a better one, as for
-    /// very many operators. None if no order was searched for.
+    /// "proven" for an order of the least peak, "heuristic" if that is not shown: there may be a
+    /// better one, or the bound is too low. None if no order was searched for.
     #[getter]
     fn order_optimality(&self) -> Option<&'static str> {
-        self.outcome.order_quality()
+        self.outcome.order_optimality()
     }
 
     /// A size that no plan of any order of the operators can be below, in bytes. None if no order
