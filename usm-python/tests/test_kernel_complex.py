@@ -357,6 +357,26 @@ def test_code_of_a_signature():
     assert "double" in shifted.code("opencl-c", "complex128[:], int64")
 
 
+@usm.kernel
+def exponential(z):
+    z[0] = math.exp(z[0])
+
+
+@usm.kernel
+def tuples(z, x):
+    t = (1.0, 2.0)
+    if x[0] > 0:
+        t = (z[0], 1.0)
+    x[0] = t[1]
+
+
+def test_real_functions_and_changing_tuples_say_what_to_write():
+    with pytest.raises(usm.KernelError, match=r"`math.exp\(z\[0\]\)` of a complex number: write `cmath.exp` or `np.exp`"):
+        exponential[1](np.zeros(1, complex))
+    with pytest.raises(usm.KernelError, match="`t` changes, so it is no tuple with a complex number: take a name for each value"):
+        tuples[1](np.zeros(1, complex), np.ones(1))
+
+
 if __name__ == "__main__":
     # The drivers of the tests know neither tables nor every function.
     queue = usm.Queue(next(device for device in usm.devices() if device.backend == sys.argv[1]))

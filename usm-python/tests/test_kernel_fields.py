@@ -118,11 +118,6 @@ def test_numbers_that_reach_into_the_next_are_not_proven():
     assert squared.proof[2](words[:8:4], words[1:9:4]) == "proven"
 
 
-def test_whole_structures_are_refused_with_a_remedy():
-    with pytest.raises(usm.KernelError, match="of structures, pass fields such as"):
-        squared[1](bodies(1), bodies(1))
-
-
 @usm.kernel
 def doubled(x):
     x[usm.get_global_id(0)] *= 2

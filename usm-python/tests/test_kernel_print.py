@@ -184,3 +184,14 @@ def test_the_lines_take_nothing_from_a_pool(capsys):
         lines[4](a)
         assert pool.stats()["peak_live"] == 16
     assert capsys.readouterr().out == "0\n" * 4
+
+
+@usm.kernel
+def halves(h):
+    print(h[0], h[1], (h[2],), f"{h[0]:.4f}")
+
+
+def test_float16_has_its_own_digits(capfd):
+    for dtype in ("float16", usm.bfloat16):
+        halves[1](usm.asarray([0.1, 65504, -3.0], dtype=dtype, queue="host"))
+    assert capfd.readouterr().out == "0.1 65500.0 (-3.0,) 0.1000\n0.1 65500.0 (-3.0,) 0.1001\n"

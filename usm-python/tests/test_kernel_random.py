@@ -22,12 +22,14 @@ ITEMS = 24
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
 FLOATS = ["float32", "float64"]
 TYPES = ["np.int32", "np.int64"]
+STRUCTURE = np.dtype([("n", np.int64), ("f", np.float32), ("at", [("m", np.int32), ("g", np.float32)])], align=True)
 
 
 class Writer:
-    """Writes a function of the arrays a, b, c (integers), x (floats) and z (complex numbers).
+    """Writes a function of arrays: a, b, c (integers), x (floats), z (complex numbers).
 
-    Its results are r, f and w, of the same three kinds.
+    Its results are r, f and w, of the same three kinds. Elements of s and t are structures, of
+    which t changes.
     """
 
     def __init__(self, chance):
@@ -47,7 +49,7 @@ class Writer:
     def whole(self, depth=0):
         """An integer expression."""
         if depth > 3 or self.chance.random() < 0.25:
-            return self.pick("a[i]", "b[i]", "c[j]", "i", "n", "3", "7", "-2", *(self.names or ["i"]))
+            return self.pick("a[i]", "b[i]", "c[j]", "s[j][\"n\"]", "t[i][\"at\"][\"m\"]", "t[\"n\"][i]", "i", "n", "3", "7", "-2", *(self.names or ["i"]))
         one, two = self.whole(depth + 1), self.whole(depth + 1)
         kind = self.chance.randrange(12)
         if kind < 5:
@@ -100,8 +102,19 @@ class Writer:
         return f"not ({text})" if self.chance.random() < 0.1 else text
 
     def statement(self):
-        kind = self.chance.randrange(7)
-        if kind <= 2 or self.depth > 3:
+        kind = self.chance.randrange(8)
+        if kind == 7:
+            self.line(
+                self.pick(
+                    f't[i]["n"] {self.pick("=", "+=", "^=")} {self.cast(self.whole(), "np.int64")}',
+                    f't[i]["at"]["m"] = {self.cast(self.whole(), "np.int32")}',
+                    't[i]["at"] = s[j]["at"]',
+                    "t[i] = s[i]",
+                    f"t[i] = ({self.cast(self.whole(), 'np.int64')}, t[i]['f'], (3, 0.5))",
+                    't[i]["f"] = s[i]["at"]["g"]',
+                )
+            )
+        elif kind <= 2 or self.depth > 3:
             name = f"v{self.count}"
             self.count += 1
             self.types[name] = self.pick(*TYPES)
@@ -139,17 +152,19 @@ class Writer:
     def function(self):
         self.line("i = usm.get_global_id(0)")
         self.line("j = a.size - 1 - i")
+        self.line("p = t[i]")
         for _ in range(self.chance.randint(3, 7)):
             self.statement()
         self.line(f"r[i] += {self.cast(self.whole())}")
         self.line(f"f[i] = x[i] * {self.pick('2', '0.5', 'i', 'x[j]')} {self.pick('+', '-')} {self.pick('a[i]', 'x[j]', '1.5')}")
         self.line(f"f[i] {self.pick('*=', '-=', '+=')} {self.pick('abs(x[i])', 'x[j] % 0.75', 'x[i] // 0.3', 'float(b[i])')}")
-        self.line(f"s = {self.pick('0', '0j', 'z[j]')}")
+        self.line(f'p["f"] = s[i]["f"] {self.pick("+", "*")} ' + self.pick("x[i]", 't[i]["at"]["g"]', "2"))
+        self.line(f"u = {self.pick('0', '0j', 'z[j]')}")
         self.line("for k in range(3):")
-        self.line(f"    s = s {self.pick('+', '-')} {self.complex(1)}")
-        self.line(f"w[i] = s if {self.pick('s', 'z[i]')} {self.pick('==', '!=')} {self.pick('z[j]', 'x[i]', '0')} else s - 1")
+        self.line(f"    u = u {self.pick('+', '-')} {self.complex(1)}")
+        self.line(f"w[i] = u if {self.pick('u', 'z[i]')} {self.pick('==', '!=')} {self.pick('z[j]', 'x[i]', '0')} else u - 1")
         self.line(f"w[i] {self.pick('+=', '-=', '*=')} {self.complex()}")
-        return "def function(a, b, c, x, n, r, f, z, w):\n" + "\n".join(self.lines) + "\n"
+        return "def function(a, b, c, x, n, r, f, z, w, s, t):\n" + "\n".join(self.lines) + "\n"
 
 
 def by_python(text, arguments):
@@ -186,6 +201,11 @@ def test_random_kernels_equal_python(backend, monkeypatch):
         given = [*arrays, 5, np.zeros(ITEMS, np.int64), np.zeros(ITEMS, arrays[3].dtype)]
         parts = random_numbers.random((2, ITEMS)) - 0.5
         given += [(parts[0] + 1j * parts[1]).astype(chance.choice(["c8", "c16"])), np.zeros(ITEMS, chance.choice(["c8", "c16"]))]
+        structures = np.zeros((2, ITEMS), STRUCTURE)
+        structures["n"], structures["f"] = random_numbers.integers(-50, 50, (2, ITEMS)), random_numbers.random((2, ITEMS))
+        structures["at"]["m"] = random_numbers.integers(-9, 9, (2, ITEMS))
+        step = chance.choice([1, 2])
+        given += [structures[0], np.repeat(structures[1], step)[::step]]
         expected = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
         try:
             by_python(text, expected)
@@ -204,5 +224,7 @@ def test_random_kernels_equal_python(backend, monkeypatch):
         np.testing.assert_allclose(given[6], expected[6], rtol=1e-5, atol=1e-5, err_msg=text)
         scale = np.abs(expected[8]).max()
         np.testing.assert_allclose(given[8], expected[8], 1e-4, 1e-5 * max(scale, 1), err_msg=text)
+        assert given[10][["n", "at"]].tolist() == expected[10][["n", "at"]].tolist(), f"{kinds}\n{text}"
+        np.testing.assert_allclose(given[10]["f"], expected[10]["f"], rtol=1e-5, atol=1e-5, err_msg=text)
         compared += 1
     assert compared > count // 4

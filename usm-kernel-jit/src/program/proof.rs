@@ -43,6 +43,9 @@ impl Program {
             let (place, name) = (kernel.locate(bound.place), &kernel.array(bound.array).name);
             let otherwise = words.otherwise;
             let missing = match (bound.least_below_zero(), bound.lacks(kernel, shape)) {
+                (Some(least), _) if is_least(least) => {
+                    "; it may be below 0, whatever the launch: add a condition that it is not".to_owned()
+                }
                 (Some(least), _) => format!(
                     "; it may be {least}, whatever the launch: add a condition such as `{}`",
                     (words.at_least)(least.unsigned_abs())
@@ -103,4 +106,9 @@ impl Program {
         };
         format!("{}: {fault}{}", kernel.locate(refusal.place), other.unwrap_or_default())
     }
+}
+
+/// Whether a number is the least of a type: nothing is known then about an index of that type.
+fn is_least(number: i64) -> bool {
+    [i64::from(i8::MIN), i64::from(i16::MIN), i64::from(i32::MIN), i64::MIN].contains(&number)
 }

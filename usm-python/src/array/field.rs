@@ -28,8 +28,14 @@ fn member(view: &View, descr: &Members, name: &Bound<'_, PyString>) -> PyResult<
         let text = format!("no member {wanted:?}: the members are {}", names.join(", "));
         return Err(PyValueError::new_err(text));
     };
+    part(view, member, name)
+}
+
+/// A member of each element, of which `name` is the name.
+pub(crate) fn part(view: &View, member: &Member, name: &Bound<'_, PyString>) -> PyResult<View> {
     if view.ndim() + member.axes.len() > MAX_DIMS {
-        return Err(Class::Request.error(format!("member {wanted:?}: more than {MAX_DIMS} dimensions")));
+        let text = format!("member {:?}: more than {MAX_DIMS} dimensions", member.name);
+        return Err(Class::Request.error(text));
     }
     let (mut shape, mut strides) = (view.shape.clone(), view.strides.clone());
     for (extent, stride) in &member.axes {

@@ -36,6 +36,8 @@ pub(crate) enum Argument {
         is_complex: bool,
         shape: Vec<u64>,
     },
+    /// Structures, which [`arguments`](super::structure::arguments) replaces by their fields.
+    Structures(Side),
 }
 
 /// An array that is passed to a kernel.
@@ -43,7 +45,7 @@ pub(crate) enum Argument {
 pub(crate) struct Memory {
     pub(crate) element: Scalar,
     /// Whether the elements are the parts of complex numbers, along one more dimension.
-    is_complex: bool,
+    pub(super) is_complex: bool,
     pub(crate) side: Side,
     /// Whether it is plain memory of the process, of which a device gets a copy.
     pub(crate) of_process: bool,
@@ -51,6 +53,19 @@ pub(crate) struct Memory {
     pub(crate) origin: Option<Side>,
     /// Whether it was plain memory, and is now a view of another argument's memory.
     pub(crate) joined: bool,
+    /// Its place in the structures that it is a field of.
+    pub(super) field: Option<Field>,
+}
+
+/// The place of a field in structures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    /// Bytes from the start of a structure.
+    pub(super) offset: usize,
+    /// Bytes of a structure.
+    pub(super) size: usize,
+    /// The dimensions of the array of structures.
+    pub(super) dimensions: usize,
 }
 
 impl Argument {
@@ -58,7 +73,7 @@ impl Argument {
     pub(crate) fn of(given: &Bound<'_, PyAny>, name: &dyn Fn() -> String) -> PyResult<Self> {
         let py = given.py();
         if let Ok(array) = given.cast_exact::<Array>() {
-            return Memory::new(array.get().side(), name).map(Self::Array);
+            return Self::of_side(array.get().side(), name);
         }
         if let Ok(value) = given.cast_exact::<PyBool>() {
             return Ok(Self::Scalar(Literal::bool(value.is_true())));
@@ -81,12 +96,18 @@ impl Argument {
             let dtype = PyDtype::of(&given.getattr(name!(py, "dtype"))?)?.dtype;
             let part = part(&dtype);
             shape.extend(part.map(|_| 2));
-            let element = scalar(&part.unwrap_or(dtype), name)?;
+            let element = element_of(&dtype, name)?;
             return Ok(Self::Local { element, is_complex: part.is_some(), shape });
         }
         let array = import::without_copy(given).map_err(|error| {
             // The exceptions of a foreign object's own code pass.
-            if Class::Interface.is_of(&error, py) {
+            if let Some(field) = object_field(given) {
+                Class::Kernel.error(format!(
+                    "{}: field `{field}` is a Python object, which no kernel reads; pass the other fields, \
+                     such as `x[\"name\"]`",
+                    name()
+                ))
+            } else if Class::Interface.is_of(&error, py) {
                 Class::Kernel.error(format!("{}: {}", name(), error.value(py)))
             } else {
                 error
@@ -100,17 +121,17 @@ impl Argument {
                 name()
             )));
         };
-        let memory = Memory::new(array.get().side(), name)?;
-        if memory.of_process && memory.shape().is_empty() {
-            // A NumPy scalar.
-            let bytes = transfer::to_bytes(py, &memory.side)?;
-            let of = |bytes: &[u8]| Literal::from_ne_bytes(memory.element, bytes);
-            return Ok(match bytes.split_at(bytes.len() / 2) {
-                (re, im) if memory.is_complex => Self::Complex([of(re), of(im)]),
-                _ => Self::Scalar(of(&bytes)),
-            });
+        match Self::of_side(array.get().side(), name)? {
+            Self::Array(memory) if memory.of_process && memory.shape().is_empty() => memory.scalar(py),
+            other => Ok(other),
         }
-        Ok(Self::Array(memory))
+    }
+
+    fn of_side(side: Side, name: &dyn Fn() -> String) -> PyResult<Self> {
+        if side.view.descr.is_some() {
+            return Ok(Self::Structures(side));
+        }
+        Memory::new(side, name).map(Self::Array)
     }
 
     /// The kind and the type of the argument in one number, for the key of generated code.
@@ -128,6 +149,8 @@ impl Argument {
                 let dimensions = (shape.len() - usize::from(*is_complex)) as u32;
                 2 << 24 | dimensions << 16 | type_key(*element, *is_complex)
             }
+            // Its fields have keys.
+            Self::Structures(_) => 0,
         }
     }
 }
@@ -145,7 +168,25 @@ impl Memory {
             )));
         }
         let of_process = side.storage.is_foreign() && side.stream.is_host();
-        Ok(Self { element, is_complex, side, of_process, origin: None, joined: false })
+        Ok(Self { element, is_complex, side, of_process, origin: None, joined: false, field: None })
+    }
+
+    /// The number that an array without dimensions has: a NumPy scalar.
+    pub(super) fn scalar(&self, py: Python<'_>) -> PyResult<Argument> {
+        let bytes = transfer::to_bytes(py, &self.side)?;
+        let of = |bytes: &[u8]| Literal::from_ne_bytes(self.element, bytes);
+        Ok(match bytes.split_at(bytes.len() / 2) {
+            (re, im) if self.is_complex => Argument::Complex([of(re), of(im)]),
+            _ => Argument::Scalar(of(&bytes)),
+        })
+    }
+
+    /// The shape of the array that a dimension belongs to: that of the structures, or of the field.
+    pub(crate) fn shape_at(&self, dimension: usize) -> &[isize] {
+        match self.field {
+            Some(field) if dimension < field.dimensions => &self.shape()[..field.dimensions],
+            _ => self.shape(),
+        }
     }
 
     /// The shape that the program gave the array.
@@ -175,7 +216,7 @@ impl Memory {
     }
 
     /// The addresses from the lowest element to the end of the highest.
-    fn addresses(&self) -> Range<usize> {
+    pub(super) fn addresses(&self) -> Range<usize> {
         let (start, len) = self.span();
         let start = self.side.storage.address().wrapping_add(start);
         start..start.wrapping_add(len)
@@ -243,31 +284,43 @@ impl Memory {
         (span.start, span.len())
     }
 
-    /// Elements from the lowest one to the one with all indices 0.
+    /// Elements from the lowest one to the one with all indices 0; structures for a field.
     pub(crate) fn offset(&self) -> u64 {
-        (self.side.view.offset - self.span().0) as u64 / self.element.bytes()
+        (self.side.view.offset - self.span().0) as u64 / self.step(0) as u64
+    }
+
+    /// Elements from an index of a dimension to the next one; structures in their dimensions.
+    pub(crate) fn stride(&self, dimension: usize) -> Option<isize> {
+        self.side.view.strides.get(dimension).map(|stride| stride / self.step(dimension) as isize)
+    }
+
+    /// Bytes of what strides of a dimension count.
+    fn step(&self, dimension: usize) -> usize {
+        match self.field {
+            Some(field) if dimension < field.dimensions => field.size,
+            _ => self.element.bytes() as usize,
+        }
     }
 
     /// The name of the element with this number, counted from the lowest one: its index in each
     /// dimension, or the number if there is one dimension or the number does not determine them.
     pub(crate) fn element_name(&self, number: u64) -> String {
         match (self.indices(number), self.is_complex) {
-            (Some(indices), true) => match &indices[..indices.len() - 1] {
+            (Some(indices), is_complex) => match &indices[..indices.len() - usize::from(is_complex)] {
                 [index] => index.to_string(),
                 indices => format!("{indices:?}"),
             },
-            (Some(indices), false) => format!("{indices:?}"),
             (None, is_complex) => (number >> u32::from(is_complex)).to_string(),
         }
     }
 
     /// The indices of the element with this number, counted from the lowest one; `None` if the
-    /// number does not tell them: one dimension, elements that share bytes, or steps backwards.
+    /// number does not tell them: no dimension, elements that share bytes, or steps backwards.
     fn indices(&self, number: u64) -> Option<Vec<isize>> {
         let view = &self.side.view;
         let mut axes: Vec<usize> = (0..view.ndim()).filter(|axis| view.shape[*axis] > 1).collect();
         let is_backwards = |axis: &usize| view.strides[*axis] <= 0;
-        if view.ndim() < 2 || view.may_overlap_itself() || axes.iter().any(is_backwards) {
+        if view.ndim() == 0 || view.may_overlap_itself() || axes.iter().any(is_backwards) {
             return None;
         }
         axes.sort_by_key(|axis| std::cmp::Reverse(view.strides[*axis]));
@@ -284,16 +337,22 @@ impl Memory {
 
 /// Refuses arguments whose memory Python code has replaced since they were read: NumPy's
 /// `resize(refcheck=False)` in code of another argument, or in another thread.
-pub(crate) fn check_unmoved(
+pub(crate) fn check_unmoved<'a>(
     given: &Bound<'_, PyTuple>,
-    arguments: &[Argument],
+    arguments: impl Iterator<Item = (usize, &'a Argument)>,
     refused: &dyn Fn(usize, &str) -> PyErr,
 ) -> PyResult<()> {
-    for (place, (given, argument)) in given.iter_borrowed().zip(arguments).enumerate() {
-        let Argument::Array(memory) = argument else { continue };
+    for (place, argument) in arguments {
+        let (Argument::Array(memory), Ok(given)) = (argument, given.get_borrowed_item(place)) else {
+            continue;
+        };
         let Side { storage, view, .. } = memory.origin.as_ref().unwrap_or(&memory.side);
-        let address = storage.address().wrapping_add(view.offset);
-        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, memory.shape()) {
+        let (start, shape) = match memory.field {
+            Some(field) => (field.offset, memory.shape_at(0)),
+            None => (0, memory.shape()),
+        };
+        let address = storage.address().wrapping_add(view.offset).wrapping_sub(start);
+        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, shape) {
             return Err(refused(place, "was resized meanwhile, so its memory is no longer there"));
         }
     }
@@ -375,7 +434,9 @@ pub(crate) fn move_to_device(
         let count = 1 + rest[1..].iter().take_while(meets).count();
         let (group, others) = rest.split_at_mut(count);
         let shares = group.len() > 1 || group.iter().any(|memory| memory.side.view.may_overlap_itself());
-        if shares && group.iter().any(|memory| !memory.is_readonly()) {
+        // Code for structures knows their size.
+        let is_field = group.iter().any(|memory| memory.field.is_some());
+        if is_field || (shares && group.iter().any(|memory| !memory.is_readonly())) {
             move_together(py, group, end, stream, refused)?;
         } else {
             for memory in group {
@@ -403,6 +464,7 @@ fn move_together(
     let base = group.first().map_or(end, |first| first.addresses().start) & !(ALIGNMENT - 1);
     let storage =
         py.detach(|| Storage::allocate(stream, AllocKind::Device, end - base, ALIGNMENT)).or_raise()?;
+    let mut copied = 0;
     for memory in group {
         let ((from, len), to) = (memory.span(), memory.addresses().start - base);
         let size = memory.element.bytes() as usize;
@@ -412,14 +474,20 @@ fn move_together(
                  bytes: pass a copy"
             )));
         }
-        let bytes = View::contiguous(byte, &[len as i64])?;
         let side = |storage: &Storage, stream: &Arc<Stream>, view| Side {
             storage: storage.clone(),
             stream: Arc::clone(stream),
             view,
         };
-        let source = side(&memory.side.storage, &memory.side.stream, View { offset: from, ..bytes.clone() });
-        transfer::copy(py, &side(&storage, stream, View { offset: to, ..bytes }), &source)?;
+        // The rest has come with an earlier array.
+        let start = copied.max(to);
+        if start < to + len {
+            let bytes = View::contiguous(byte, &[(to + len - start) as i64])?;
+            let offset = from + (start - to);
+            let source = side(&memory.side.storage, &memory.side.stream, View { offset, ..bytes.clone() });
+            transfer::copy(py, &side(&storage, stream, View { offset: start, ..bytes }), &source)?;
+            copied = to + len;
+        }
         let view = memory.side.view.clone();
         let offset = view.offset - from + to;
         memory.move_to(side(&storage, stream, View { offset, ..view }));
@@ -433,7 +501,7 @@ pub(crate) fn array_key(ty: u32, dimensions: u32, strided: bool, readonly: bool)
 }
 
 /// A type in one number: that of a real number, or of a complex one by its parts.
-const fn type_key(element: Scalar, is_complex: bool) -> u32 {
+pub(super) const fn type_key(element: Scalar, is_complex: bool) -> u32 {
     (is_complex as u32) << 10 | element as u32
 }
 
@@ -480,6 +548,20 @@ const TYPES: [(&str, Scalar); 14] = [
     ("bfloat16", Scalar::Bf16),
 ];
 
+/// A field of Python objects.
+fn object_field(given: &Bound<'_, PyAny>) -> Option<String> {
+    let dtype = given.getattr("dtype").ok()?;
+    let names: Vec<String> = dtype.getattr("names").ok()?.extract().ok()?;
+    let is_object =
+        |name: &String| -> PyResult<bool> { dtype.get_item(name)?.getattr("hasobject")?.extract() };
+    names.into_iter().find(|name| is_object(name).unwrap_or(false))
+}
+
+/// The type of an element's value, or of each part of complex numbers.
+pub(super) fn element_of(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
+    scalar(&part(dtype).unwrap_or(*dtype), name)
+}
+
 fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
     let found = match (dtype.kind(), dtype.itemsize()) {
         _ if !dtype.is_native() => None,
@@ -501,6 +583,7 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
     found.ok_or_else(|| {
         let remedy = match dtype.kind() {
             Kind::Void => "; of structures, pass fields such as `x[\"name\"]`",
+            _ if !dtype.is_native() => "; swap the bytes with `x.astype(x.dtype.newbyteorder(\"=\"))`",
             _ => "",
         };
         Class::Kernel.error(format!(

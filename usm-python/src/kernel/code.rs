@@ -133,7 +133,7 @@ impl Code {
             }
         };
         let what = match argument.and_then(|argument| arguments.get(argument)) {
-            Some(Argument::Array(memory)) => format!("its shape is {:?}", memory.shape()),
+            Some(Argument::Array(memory)) => format!("its shape is {:?}", memory.shape_at(dimension)),
             _ => format!("it has {len} elements there"),
         };
         let index = index as i64;
@@ -220,10 +220,7 @@ impl Code {
             (Source::Extent(_, dimension), Some(Argument::Local { shape, .. })) => {
                 shape.get(dimension).map(|extent| *extent as isize)
             }
-            (Source::Stride(_, dimension), Some(Argument::Array(memory))) => {
-                let stride = memory.side.view.strides.get(dimension).copied();
-                stride.map(|stride| stride / memory.element.bytes() as isize)
-            }
+            (Source::Stride(_, dimension), Some(Argument::Array(memory))) => memory.stride(dimension),
             (Source::Offset(_), Some(Argument::Array(memory))) => Some(memory.offset() as isize),
             _ => None,
         };

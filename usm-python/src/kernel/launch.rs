@@ -12,8 +12,9 @@ use usm_kernel_jit::program::{Answer, Open, Words};
 
 use super::argument::{Argument, Memory, check_unmoved, move_to_device};
 use super::code::{Code, Source};
-use super::function::{Key, PyKernelFunction};
+use super::function::PyKernelFunction;
 use super::range::Sizes;
+use super::structure::{self, Origins};
 use super::{device, host, print};
 use crate::device::queue::{After, PyEvent};
 use crate::device::runtime::Stream;
@@ -45,6 +46,8 @@ pub(crate) struct Prepared {
     pub(crate) arguments: Vec<Argument>,
     /// The number of the caller's.
     pub(crate) caller_arguments: usize,
+    /// The origin of these.
+    origins: Origins,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
     /// `None` if the kernel needs no groups and none were requested.
@@ -84,7 +87,7 @@ impl PyLaunch {
                 if let Some(message) = prepared.unchecked() {
                     return Err(Class::Kernel.error(message));
                 }
-                host::check(py, &prepared)?;
+                host::check(py, &prepared).map_err(|error| with_lines(py, error))?;
                 Ok(None)
             }
             Mode::Proof => {
@@ -127,14 +130,16 @@ impl PyLaunch {
                 function.error(&format!("{needed} arguments are needed ({names}), {found} are given"))
             );
         }
-        let name = |place: usize| format!("argument {place}, `{}`", function.parameters[place]);
-        let arguments = given.iter().enumerate();
-        let mut arguments = arguments
-            .map(|(place, given)| Argument::of(&given, &|| function.located(&name(place))))
-            .collect::<PyResult<Vec<_>>>()?;
+        let whole = |place: usize| format!("argument {place}, `{}`", function.parameters[place]);
+        let (mut arguments, origins) = structure::arguments(given, &|place| function.located(&whole(place)))?;
+        let name = |place: usize| match origins.of(place) {
+            (place, None) => whole(place),
+            (place, Some(field)) => format!("argument {place}, `{}.{field}`", function.parameters[place]),
+        };
         self.check_groups(&arguments, &name)?;
         let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
-        let key = key(&self.sizes, &arguments);
+        let dimensions = self.sizes.global.len();
+        let key = origins.key(dimensions, &arguments);
         let code = function.code_of(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
             let Source::Array(argument) = source else { continue };
@@ -145,7 +150,7 @@ impl PyLaunch {
             }
         }
         // Other arguments, and the making of code, run code of Python.
-        self.check_unmoved(given, &arguments)?;
+        self.check_unmoved(given, origins.with(&arguments))?;
         if self.mode == Mode::Run {
             move_to_device(py, &mut arguments, &stream, &|message| function.error(message), &name)?;
         }
@@ -158,7 +163,7 @@ impl PyLaunch {
         }
         // Most copies are dense, so the key may have changed.
         let code = match has_copies(&arguments) {
-            true => function.code_of(py, &self::key(&self.sizes, &arguments))?,
+            true => function.code_of(py, &origins.key(dimensions, &arguments))?,
             false => code,
         };
         let caller_arguments = arguments.len();
@@ -167,10 +172,25 @@ impl PyLaunch {
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
         let strict = function.strict;
-        Ok(Prepared { code, arguments, caller_arguments, stream, global, local, values, lengths, strict })
+        Ok(Prepared {
+            code,
+            arguments,
+            caller_arguments,
+            origins,
+            stream,
+            global,
+            local,
+            values,
+            lengths,
+            strict,
+        })
     }
 
-    fn check_unmoved(&self, given: &Bound<'_, PyTuple>, arguments: &[Argument]) -> PyResult<()> {
+    fn check_unmoved<'a>(
+        &self,
+        given: &Bound<'_, PyTuple>,
+        arguments: impl Iterator<Item = (usize, &'a Argument)>,
+    ) -> PyResult<()> {
         let function = self.function.get();
         check_unmoved(given, arguments, &|place, message| {
             function.error(&format!("argument {place}, `{}`, {message}", function.parameters[place]))
@@ -237,7 +257,7 @@ impl PyLaunch {
             });
             // Results stay when printing fails.
             let outcome = outcome.and_then(|()| {
-                self.check_unmoved(given, &prepared.arguments[..prepared.caller_arguments])?;
+                self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
                 prepared.copy_back(py)
             });
             let print_outcome = print::show(py, &prepared);
@@ -248,7 +268,7 @@ impl PyLaunch {
             if let Some(event) = event {
                 py.detach(|| event.wait()).or_raise()?;
             }
-            self.check_unmoved(given, &prepared.arguments)?;
+            self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
             prepared.copy_back(py)?;
             return Ok(None);
         }
@@ -368,25 +388,24 @@ impl Prepared {
     }
 }
 
+/// The error of a checked launch, with the lines of source that it names.
+fn with_lines(py: Python<'_>, error: PyErr) -> PyErr {
+    if !Class::Kernel.is_of(&error, py) {
+        return error;
+    }
+    let message = error.value(py).to_string();
+    let lines =
+        py.import("usm._kernel.source").and_then(|source| source.call_method1("with_lines", (&message,)));
+    match lines.and_then(|lines| lines.extract::<String>()) {
+        Ok(lines) => Class::Kernel.error(lines),
+        Err(_) => error,
+    }
+}
+
 /// Whether an argument is a copy, on the device, of plain memory of the process.
 fn has_copies(arguments: &[Argument]) -> bool {
     let is_copy = |argument| matches!(argument, &Argument::Array(Memory { origin: Some(_), .. }));
     arguments.iter().any(is_copy)
-}
-
-/// The key of generated code. Its first number also tells whether arrays share memory.
-fn key(sizes: &Sizes, arguments: &[Argument]) -> Key {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
-    for argument in arguments {
-        if let Argument::Array(memory) = argument {
-            let (start, len) = memory.span();
-            spans.push((memory.side.storage.address().wrapping_add(start), len));
-        }
-    }
-    spans.sort_unstable();
-    let shares = spans.windows(2).any(|pair| pair[0].0.wrapping_add(pair[0].1) > pair[1].0);
-    let head = sizes.global.len() as u32 | u32::from(shares) << 16;
-    std::iter::once(head).chain(arguments.iter().map(Argument::key)).collect()
 }
 
 /// The queue of all arguments; an error where they have several.

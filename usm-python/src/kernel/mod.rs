@@ -13,6 +13,7 @@ mod launch;
 mod precompiled;
 mod print;
 mod range;
+mod structure;
 
 pub(crate) use function::PyKernelFunction;
 pub(crate) use host::set_threads;

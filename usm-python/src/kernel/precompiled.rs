@@ -164,7 +164,7 @@ fn start(
         return Err(refused("it was built for another context than that of its arrays"));
     }
     let moved = |place, message: &str| refused(&format!("{} {message}", name(place)));
-    check_unmoved(given, &arguments, &moved)?;
+    check_unmoved(given, arguments.iter().enumerate(), &moved)?;
     move_to_device(py, &mut arguments, &stream, &refused, &name)?;
     for (place, argument) in arguments.iter().enumerate() {
         if let Argument::Array(memory) = argument
@@ -181,6 +181,10 @@ fn start(
     let (mut passed, mut memory) = (Vec::new(), Vec::new());
     for (place, argument) in arguments.iter().enumerate() {
         passed.push(match argument {
+            Argument::Structures(_) => {
+                let message = format!("{}: of structures, pass fields such as `x[\"name\"]`", name(place));
+                return Err(refused(&message));
+            }
             Argument::Array(array) => {
                 let access = if array.is_readonly() { Access::Read } else { Access::Write };
                 memory.push((&array.side.storage, access));
@@ -216,7 +220,7 @@ fn start(
     });
     let event = event.map_err(|message| refused(&message))?;
     py.detach(|| event.wait()).or_raise()?;
-    check_unmoved(given, &arguments, &moved)?;
+    check_unmoved(given, arguments.iter().enumerate(), &moved)?;
     for argument in &arguments {
         if let Argument::Array(memory) = argument
             && let Some(origin) = memory.origin.as_ref().filter(|origin| !origin.storage.is_readonly())

@@ -17,6 +17,8 @@ class Atomics:
         if len(node.args) != count or node.keywords:
             raise self.error(node, f"`usm.atomic.{function}` has the arguments array, index, {'expected, ' * (function == 'cas')}value")
         array = self.expr(node.args[0])
+        if array.__class__ is Arr and array.fields is not None:
+            raise self.error(node, f"atomic operations are for numbers: pass a field, such as `{array.name}[\"{next(iter(array.fields))}\"]`")
         if array.__class__ is not Arr or array.kind not in ("param", "local"):
             raise self.error(node, "atomic operations are for arguments and local arrays")
         index = self.expr(node.args[1])
@@ -64,7 +66,7 @@ class Atomics:
         """`kapi.AtomicRef(array, index)`."""
         given = self.named_arguments(node, ("ref", "index", "memory_order", "memory_scope", "address_space"), 2)
         array = self.expr(given["ref"])
-        if array.__class__ is not Arr:
+        if array.__class__ is not Arr or array.fields is not None:
             raise self.error(given["ref"], "`AtomicRef` of what is no array")
         if "address_space" in given:
             space = self.expr(given["address_space"])
@@ -108,7 +110,7 @@ class Atomics:
         """`AtomicRef.compare_exchange`: whether the element was as expected."""
         given = self.named_arguments(node, ("expected_ref", "desired", "expected_idx"), 2)
         expected = self.expr(given["expected_ref"])
-        if expected.__class__ is not Arr:
+        if expected.__class__ is not Arr or expected.fields is not None:
             raise self.error(given["expected_ref"], "what is expected is an array, which gets the value that was found")
         desired = self.set_temporary(self.value(given["desired"]))
         where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)

@@ -76,7 +76,7 @@ class Calls:
             return handler(self, node)
         name = getattr(function, "__name__", None)
         if getattr(function, "__module__", None) == "math" and name in MATH:
-            return self.math_function(MATH[name], node)
+            return self.math_function(MATH[name], node, of_math=True)
         name = name_in_numpy(function)
         if name in ("where", "clip"):
             return self.chosen(node) if name == "where" else self.clipped(node)

@@ -11,7 +11,7 @@ from .dpex import Dpex
 from .expressions import Expressions
 from .indexing import Indexing
 from .inline import Inline
-from .keys import ARRAY, FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, SCALAR
+from .keys import ARRAY, FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, SCALAR
 from .mathematics import Mathematics
 from .memory import Memory
 from .operators import Operators
@@ -19,6 +19,7 @@ from .order import Order
 from .printing import Printing
 from .source import Source
 from .statements import Statements
+from .structures import Layout, Structures, sorts_of
 from .types import COMPUTED, NAMES, SCALARS, STORED, promote
 from .values import Arr, Cpx, Frame, Pack, Static, Val
 from .work_items import WorkItems
@@ -36,6 +37,7 @@ class Compiler(
     Indexing,
     Conversions,
     Order,
+    Structures,
     Calls,
     Mathematics,
     WorkItems,
@@ -55,7 +57,8 @@ class Compiler(
         self.source = source
         head = key[0]
         self.dimensions, self.shares = head & 0xFF, bool(head >> 16)
-        self.sorts = key[1:]
+        self.sorts = sorts_of(key[1:])
+        self.argument_count = sum(sort.count if sort.__class__ is Layout else 1 for sort in self.sorts)
         # The facts that a round finds for the next one.
         self.types = {}
         self.highs = {}
@@ -75,8 +78,7 @@ class Compiler(
             self.changed = False
             text = self.round()
             if not self.changed:
-                extents = [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
-                return text, self.sources, self.tables, extents, list(self.bounded.values()), self.log(), self.pairs
+                return text, self.sources, self.tables, self.extent_origins, list(self.bounded.values()), self.log(), self.pairs
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
@@ -96,6 +98,8 @@ class Compiler(
         self.prints = []
         self.stored = set()
         self.extents = {}
+        self.extent_origins = []
+        self.fields = {}
         self.slices = {}
         self.constants = {}
         self.weak = {}
@@ -168,9 +172,17 @@ class Compiler(
         if self.source.item is not None:
             self.frame.names[parameters[0].arg] = Static(self.source.item)
             parameters = parameters[1:]
-        for number, (parameter, sort) in enumerate(zip(parameters, self.sorts)):
-            name, ty = parameter.arg, SCALARS[sort & 0xFF]
+        number = -1
+        for parameter, sort in zip(parameters, self.sorts):
+            name = parameter.arg
             self.at = self.place_of(parameter)
+            number += 1
+            if sort.__class__ is Layout:
+                by_value = sort.head >> 24 == RECORD
+                self.frame.names[name] = self.parameter_record(name, number, sort.fields) if by_value else self.parameter_structures(name, number, sort)
+                number += sort.count - 1
+                continue
+            ty = SCALARS[sort & 0xFF]
             dimensions, is_complex = sort >> 16 & 0xFF, bool(sort >> 10 & 1)
             if sort >> 24 == SCALAR and is_complex:
                 weak = {"f64": "wf"}.get(ty, ty)
@@ -216,6 +228,7 @@ class Compiler(
         if not strided:
             return Arr(name, array, ty, extents, "param", number, is_complex=is_complex)
         strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, number, d)) for d in range(dimensions)]
+        strides = [f"(cast u64 {stride} {at})" for stride in strides]
         offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, number, 0))
         return Arr(name, array, ty, extents, "param", number, strides, offset, is_complex)
 

@@ -4,7 +4,7 @@ import ast
 import types as pytypes
 
 from .types import COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
-from .values import Arr, Cpx, Static, Val, number
+from .values import Arr, Cpx, Rec, Static, Val, number
 
 _GREATEST = (1 << 63) - 1
 
@@ -45,6 +45,9 @@ class Conversions:
             else:
                 text = f"`{ast.unparse(node)}`, an object of type {type(value).__name__},"
             raise self.error(node, f"{text} is no number: kernels know numbers, arrays and their elements")
+        if found.__class__ is Rec or (found.__class__ is Arr and found.fields is not None):
+            text = ast.unparse(node)
+            raise self.error(node, f"`{text}` is a structure, and a number is needed: take a field, such as `{text}.{next(iter(found.fields))}`")
         if found.__class__ is Arr:
             raise self.error(
                 node, f"the array `{found.name}` is no number: index it; rows and slices do not compute, so loop over elements"

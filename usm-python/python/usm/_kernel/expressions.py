@@ -6,7 +6,7 @@ from .comparisons import Comparisons
 from .complexes import name_of
 from .indexing import Indexing
 from .operators import Operators
-from .values import Arr, Cpx, Method, Reference, Static, Tup, Val, number
+from .values import Arr, Cpx, Method, Rec, Reference, Static, Tup, Val, number
 
 
 class Expressions:
@@ -39,6 +39,10 @@ class Expressions:
     def attribute(self, node):
         """`array.shape`, `math.pi` and the like."""
         found = self.expr(node.value)
+        if found.__class__ is Rec:
+            return self.record_field(found, node.attr, node)
+        if found.__class__ is Arr and found.fields is not None and not found.extents:
+            return self.read_field(found, node.attr, node)
         if found.__class__ is Arr:
             if node.attr == "shape":
                 return Tup(list(found.extents))
@@ -46,6 +50,9 @@ class Expressions:
                 return self.size_of(found)
             if node.attr == "ndim":
                 return number(len(found.extents), "wi", self.at)
+            if found.fields is not None:
+                text = f'`{ast.unparse(node)}` of an array of structures: write `{found.name}[i].{node.attr}` or `{found.name}["{node.attr}"]`'
+                raise self.error(node, text if node.attr in found.fields else f"an array of structures has no `{node.attr}`: shape, size, ndim and fields")
             if node.attr == "dtype":
                 return Static(name_of(found))
             raise self.error(node, f"`{found.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")

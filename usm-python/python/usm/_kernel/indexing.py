@@ -5,7 +5,7 @@ import re
 
 from .keys import MOST
 from .types import COMPUTED, NAMES, is_int
-from .values import Arr, Pack, Slice, Static, Tup, Val, number
+from .values import Arr, Pack, Rec, Slice, Static, Tup, Val, number
 
 
 class Indexing:
@@ -16,6 +16,13 @@ class Indexing:
         found = self.expr(node.value)
         if found.__class__ is Static:
             found = self.table_instead(found, node)
+        if found.__class__ is Rec:
+            name = self.field_name(node.slice)
+            if name is None:
+                raise self.error(node, f"`{found.name}` is one structure: it has the fields {', '.join(found.fields)}")
+            return self.record_field(found, name, node)
+        if found.__class__ is Arr and found.fields is not None:
+            return self.item_of_structures(found, node)
         if found.__class__ is Arr:
             if self.is_part(found, node.slice):
                 return self.part_of(found, node)
@@ -39,7 +46,10 @@ class Indexing:
         if array.is_complex:
             return self.load_pair(array, index, at)
         text = f"(load {array.ty} #{array.number} {index} {at})"
-        return Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
+        found = Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
+        if array.ty in COMPUTED:
+            found.element = array.ty
+        return found
 
     def table_instead(self, found, node):
         """An array of the module, or a tuple of numbers at an index of the item, as a table."""
@@ -76,6 +86,8 @@ class Indexing:
             if first.__class__ is Tup:
                 # All indices, as the result of a function.
                 values = [self.as_value(item, inner) for item in first.items]
+                if array.fields is not None:
+                    return self.element_of_structures(array, values, inner)
                 index = self.element_place(array, values, [inner] * len(values), node)
                 return self.loaded(array, index, self.place_of(node))
         dots = [place for place, one in enumerate(nodes) if isinstance(one, ast.Constant) and one.value is Ellipsis]
@@ -97,11 +109,15 @@ class Indexing:
             else:
                 found = self.value(one) if first is None else self.as_value(first, one)
                 self.check_index(array, place, found, one)
-                if found.const is None and not found.text.startswith("(val "):
-                    found = self.set_temporary(found)
+                found = self.fixed(found)
             taken.append(found)
+        return self.part(array, extents, taken)
+
+    @staticmethod
+    def part(array, extents, taken):
+        """A part with these extents, of which `taken` says where it lies in each dimension."""
         part = Arr(array.name, array.number, array.ty, extents, array.kind, array.argument, is_complex=array.is_complex)
-        part.whole, part.taken = array, taken
+        part.whole, part.taken, part.fields = array, taken, array.fields
         return part
 
     def slice_of(self, array, place, node):
@@ -144,6 +160,10 @@ class Indexing:
         if known is None:
             known = self.slices[key] = self.new_array(array.name, "u64", f"(extent {text})")
         return Slice(start, length, known)
+
+    def fixed(self, index):
+        """An index that no later statement changes."""
+        return index if index.text.startswith("(val ") else self.set_temporary(index)
 
     def check_index(self, array, place, value, node):
         """Refuses an index that is wrong whatever the launch is."""
@@ -211,8 +231,8 @@ class Indexing:
         if array.strides:
             flat = array.offset
             for value, stride in zip(values, array.strides):
-                step = f"(mul u64 {self.to(value, 'u64')} (cast u64 {stride} {at}) {at})"
-                flat = f"(add u64 {flat} {step} {at})"
+                step = f"(mul u64 {self.to(value, 'u64')} {stride} {at})"
+                flat = step if flat is None else f"(add u64 {flat} {step} {at})"
         elif not values:
             flat = f"(lit u64 0x0 {at})"
         else:
@@ -230,10 +250,14 @@ class Indexing:
         extent = array.extents[place]
         if value.const is not None and extent.const is not None:
             return value
-        number = self.extents.get((array.number, place))
+        key, name = (array.number, place), array.name
+        if array.home is not None and place < array.home[2]:
+            # An index of structures is that of all their fields.
+            key, name = (array.home[0], place), array.home[1]
+        number = self.extents.get(key)
         if number is None:
-            number = self.new_array(array.name, "u64", f"(extent {self.to(extent, 'u64')})")
-            self.extents[array.number, place] = number
+            number = self.extents[key] = self.new_array(name, "u64", f"(extent {self.to(extent, 'u64')})")
+            self.extent_origins.append((number, self.arrays[array.number][4], place))
         return Val(f"(load u64 #{number} {self.to(value, 'u64')} {self.place_of(node)})", "u64", None, None, value.pure)
 
     def size_of(self, array):

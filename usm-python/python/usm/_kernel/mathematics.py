@@ -31,9 +31,11 @@ _DEGREES = {"deg2rad": math.pi / 180, "radians": math.pi / 180, "rad2deg": 180 /
 class Mathematics:
     """Methods of the compiler for functions of numbers."""
 
-    def math_function(self, name, node):
+    def math_function(self, name, node, of_math=False):
         """A function whose result is a float, or `exp` of a complex number."""
         values = self.given_arguments(node, 3 if name == "mul_add" else 2 if name in _TWO else 1, self.numeric if name == "exp" else None)
+        if values[0].__class__ is Cpx and of_math:
+            raise self.error(node, f"`{ast.unparse(node)}` of a complex number: write `cmath.exp` or `np.exp`, or take `.real` or `abs(..)`")
         if values[0].__class__ is Cpx:
             return self.complex_exponential(values[0])
         ty = None

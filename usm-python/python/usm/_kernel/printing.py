@@ -6,7 +6,7 @@ values are stored in columns: integers, and floats of each type that is printed.
 
 import ast
 import builtins
-import struct
+import math
 
 from .keys import FROM_ARRAY
 from .types import STORED, is_float
@@ -82,7 +82,7 @@ class Printing:
         place = counts.get(column, 0)
         counts[column] = place + 1
         # Later arguments may have effects.
-        parts.append((self.set_temporary(value), ty, column, place, how))
+        parts.append((self.set_temporary(value), value.element or ty, column, place, how))
 
     def known_text(self, value, how, node):
         try:
@@ -112,7 +112,7 @@ class Printing:
         """The number of the array for a type, which has at least so many columns."""
         known = self.logs.get(ty)
         if known is None:
-            argument = len(self.sorts) + len(self.logs)
+            argument = self.argument_count + len(self.logs)
             # The name says that each line has one writer.
             array = self.new_array(f"print {ty}", ty, "param", argument)
             self.parameters.append(f"#{array}")
@@ -161,8 +161,8 @@ class Log:
             value = bool(value)
         elif ty == "u64":
             value &= (1 << 64) - 1
-        elif ty == "f32" and how[1] == "":
-            value = _shortest(value)
+        elif ty in _PLACES and how[1] == "":
+            value = _shortest(value, ty)
         return _formatted(value, how)
 
 
@@ -179,10 +179,18 @@ def _formatted(value, how):
     return format(value, spec)
 
 
-def _shortest(value):
-    """The number with the fewest digits that float32 rounds to this one."""
+#: The places of the fraction of a type, and the exponent of its least number.
+_PLACES = {"f16": (11, -24), "bf16": (8, -133), "f32": (24, -149)}
+
+
+def _shortest(value, ty="f32"):
+    """The number with the fewest digits that is rounded to this one of the type."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    places, least = _PLACES[ty]
+    exponent = max(math.frexp(value)[1] - places, least)
     for digits in range(1, 9):
         short = float(f"{value:.{digits}g}")
-        if abs(short) <= 3.5e38 and struct.pack("f", short) == struct.pack("f", value):
+        if math.ldexp(round(math.ldexp(short, -exponent)), exponent) == value:
             return short
     return value

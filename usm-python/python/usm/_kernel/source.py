@@ -6,8 +6,10 @@ import ast
 import copy
 import dis
 import inspect
+import itertools
 import linecache
 import os
+import re
 import time
 
 from ..errors import KernelError
@@ -78,6 +80,11 @@ class Source:
             self.names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         return self.names
 
+    def is_set_often(self, name):
+        """Whether the function sets a name at several places."""
+        places = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
+        return len(list(itertools.islice(places, 2))) == 2
+
     def place(self, node):
         """Line and column of a node, both from 1."""
         column = node.col_offset
@@ -90,6 +97,16 @@ class Source:
         """A `KernelError` whose message begins with the place of a node."""
         line, column = self.place(node)
         return KernelError(f"{self.file}:{line}:{column}: {message}")
+
+
+def with_lines(message):
+    """A message, and below it the lines of source that it names."""
+    lines = {}
+    for file, line in re.findall(r"(?:^|\s)(\S[^\n]*?):(\d+):\d+", message):
+        text = linecache.getline(file, int(line)).strip()
+        if text:
+            lines.setdefault(f"{line}: {text}")
+    return "\n    ".join([message, *lines])
 
 
 def _tree(function, code):

@@ -6,7 +6,7 @@ from types import NoneType
 from .indexing import without_places
 from .operators import ARITHMETIC
 from .types import BITS, NAMES, STORED, is_int, promote
-from .values import Arr, Cpx, Pack, Reference, Slice, Static, Tup, Val, number
+from .values import Arr, Cpx, Pack, Rec, Reference, Slice, Static, Tup, Val, number
 
 
 class Statements:
@@ -72,7 +72,7 @@ class Statements:
     def assign_target(self, target, value, node):
         if isinstance(target, (ast.Tuple, ast.List)):
             self.unpack_target(target, self.expr(value), node)
-        elif isinstance(target, ast.Subscript):
+        elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.store_expression(target, value, node)
         else:
             self.bind_target(target, self.expr(value), node)
@@ -102,8 +102,8 @@ class Statements:
         if isinstance(target, (ast.Tuple, ast.List)):
             self.unpack_target(target, found, node)
             return
-        if isinstance(target, ast.Subscript):
-            self.store_value(target, self.as_number(found, node), node)
+        if isinstance(target, (ast.Subscript, ast.Attribute)):
+            self.store_value(target, found, node)
             return
         if not isinstance(target, ast.Name):
             raise self.error(target, "only variables and elements of arrays can be set")
@@ -128,13 +128,17 @@ class Statements:
         if known.__class__ is Pack and known.is_complex and found.__class__ is Cpx:
             self.bind_number(name, found, target)
             return
+        if known is not None and (self.depth or known.__class__ is Pack) and found.__class__ is Tup and any(item.__class__ is Cpx for item in found.items):
+            raise self.error(target, f"`{name}` changes, so it is no tuple with a complex number: take a name for each value")
         if known.__class__ in (Tup, Pack) and (self.depth or known.__class__ is Pack):
             raise self.error(target, f"`{name}` is a tuple before: take another name for a number under a condition")
-        if found.__class__ is Arr or found.__class__ is Tup or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
+        if found.__class__ in (Arr, Tup, Rec) or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
             if known is not None and (self.depth or known.__class__ is not found.__class__):
                 what = "an array" if found.__class__ is Arr else "what is no number"
                 raise self.error(target, f"`{name}` is {what}: bind it once, or at the top of the function")
             self.name_array(name, found)
+            if found.__class__ is Arr and found.whole is not None and self.frame.source.is_set_often(name):
+                found = self.with_own_indices(found)
             self.frame.names[name] = self.copied(found)
             return
         self.bind_number(name, self.as_number(found, node), target)
@@ -149,6 +153,16 @@ class Statements:
         for place, item in enumerate(self.copied(found).items):
             self.assign(f"{name}.{place}", item, node)
         self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
+
+    def with_own_indices(self, found):
+        """A part of an array whose indices are variables of its own, so that it may be bound anew."""
+
+        def own(value):
+            key = self.temporary(value.ty)
+            self.out.append(f"(set ${key} {value.text} {self.at})")
+            return Val(f"(var {STORED[value.ty]} ${key} {self.at})", value.ty, None, value.high)
+
+        return self.part(found.whole, found.extents, [one if one.__class__ is Slice else own(one) for one in found.taken])
 
     def bind_part_anew(self, known, found):
         """Sets the indices of a part of an array to those of another part, under a condition.
@@ -174,14 +188,18 @@ class Statements:
 
     def store_expression(self, target, value, node):
         # Python evaluates the value first, then the array and its index.
-        self.store_value(target, self.numeric(value), node)
+        self.store_value(target, self.expr(value), value)
 
     def store_value(self, target, value, node):
+        """Stores a value in an element or a field, or a structure in an element."""
+        is_whole = value.__class__ in (Rec, Tup) or (value.__class__ is Arr and value.fields is not None)
+        value = self.copied(value) if is_whole else self.as_number(value, node)
         start = len(self.out)
-        found = self.expr(target.value)
-        if found.__class__ is not Arr:
-            raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
-        index, _ = self.element_index(found, target)
+        found, index, _ = self.place_to_set(target)
+        if found.fields is not None:
+            self.store_structure(found, value, node)
+            return
+        value = self.as_number(value, node)
         if len(self.out) != start:
             kept = [value]
             self.spill(kept, start)
@@ -222,12 +240,11 @@ class Statements:
             one, two = self.operands((ast.copy_location(ast.Name(target.id, ast.Load()), target), node.value), self.numeric)
             self.bind_target(target, self.arithmetic(operator, one, two, node), node)
             return
-        if not isinstance(target, ast.Subscript):
+        if not isinstance(target, (ast.Subscript, ast.Attribute)):
             raise self.error(target, "only variables and elements of arrays can be set")
-        found = self.expr(target.value)
-        if found.__class__ is not Arr:
-            raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
-        index, pure = self.element_index(found, target)
+        found, index, pure = self.place_to_set(target)
+        if found.fields is not None:
+            raise self.error(target, f"`{ast.unparse(target)}` is a structure, which does not compute: change its fields")
         load = self.loaded(found, index, self.at)
         start = len(self.out)
         two = self.numeric(node.value)

@@ -8,10 +8,10 @@ class Val:
 
     ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``pure``: no
     later statement changes the value. ``python``: the value is a number of Python itself, although
-    only uint64 holds it.
+    only uint64 holds it. ``element``: the type of the element that was read, if it has no arithmetic.
     """
 
-    __slots__ = ("const", "high", "pure", "python", "text", "ty")
+    __slots__ = ("const", "element", "high", "pure", "python", "text", "ty")
 
     def __init__(self, text, ty, const=None, high=None, pure=True):
         self.text = text
@@ -20,6 +20,7 @@ class Val:
         self.high = high
         self.pure = pure
         self.python = False
+        self.element = None
 
     @property
     def foldable(self):
@@ -52,13 +53,31 @@ class Cpx:
 class Arr:
     """An array with elements of type ``ty``, or of complex numbers with parts of that type.
 
+    An array of structures has ``fields`` and a ``layout``, and no type. A field of it has as its
+    ``home`` their number, their name and the number of their dimensions.
+
     ``extents`` are values, in elements. ``strides``, in elements or in parts, are None for a dense
     array. A
     part of an array has its ``whole``, and in ``taken`` for each dimension of it an index or a
     `Slice`.
     """
 
-    __slots__ = ("argument", "extents", "is_complex", "kind", "name", "number", "offset", "strides", "taken", "ty", "whole")
+    __slots__ = (
+        "argument",
+        "extents",
+        "fields",
+        "home",
+        "is_complex",
+        "kind",
+        "layout",
+        "name",
+        "number",
+        "offset",
+        "strides",
+        "taken",
+        "ty",
+        "whole",
+    )
 
     def __init__(self, name, number, ty, extents, kind, argument=-1, strides=None, offset=None, is_complex=False):
         self.name = name
@@ -72,6 +91,17 @@ class Arr:
         self.is_complex = is_complex
         self.whole = None
         self.taken = None
+        self.fields = self.home = self.layout = None
+
+
+class Rec:
+    """A structure that is passed by value: the meanings of its fields."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name, fields):
+        self.name = name
+        self.fields = fields
 
 
 class Slice:

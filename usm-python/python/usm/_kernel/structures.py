@@ -1,0 +1,257 @@
+"""Structures: elements of arrays and arguments by value, whose fields are arrays and numbers.
+
+The nodes have no structures. A field of an array of structures is an array over the same memory.
+"""
+
+import ast
+
+from .keys import FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, RECORDS
+from .types import BITS, COMPUTED, SCALARS
+from .values import Arr, Cpx, Rec, Slice, Static, Tup, Val, number
+
+
+class Layout:
+    """A structure in a key: the word of its kind, its bytes, and its fields in their order.
+
+    Fields are a `Leaf` each, or the fields of a structure inside.
+    """
+
+    __slots__ = ("count", "fields", "head", "size")
+
+    def __init__(self, head, size, count):
+        self.head = head
+        self.size = size
+        self.count = count
+        self.fields = {}
+
+
+class Leaf:
+    """A field that is a number or an array of numbers: its place among the fields, and its type."""
+
+    __slots__ = ("inner", "place", "sort")
+
+    def __init__(self, place, sort, inner):
+        self.place = place
+        self.sort = sort
+        self.inner = inner
+
+
+def sorts_of(words):
+    """The sorts of arguments in the words of a key: a number each, or a `Layout`."""
+    found, words = [], iter(words)
+    for word in words:
+        if word >> 24 not in (RECORDS, RECORD):
+            found.append(word)
+            continue
+        layout = Layout(word, next(words), next(words))
+        for place in range(layout.count):
+            sort, length = next(words), next(words)
+            name = b"".join(next(words).to_bytes(4, "little") for _ in range(-(-length // 4)))[:length].decode()
+            fields = layout.fields
+            *within, last = name.split("\n")
+            for one in within:
+                fields = fields.setdefault(one, {})
+            fields[last] = Leaf(place, sort, [next(words) for _ in range(sort >> 16)])
+        found.append(layout)
+    return found
+
+
+class Structures:
+    """Methods of the compiler for structures."""
+
+    def parameter_structures(self, name, argument, layout):
+        """An argument that is an array of structures. Its first field is this argument."""
+        at, extents = self.at, []
+        for dimension in range(layout.head >> 16 & 0xFF):
+            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, argument, dimension))
+            extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
+        found = Arr(name, ("structures", argument), None, extents, "param", argument)
+        found.fields, found.layout = layout.fields, layout
+        if layout.head >> 8 & 1:
+            # In structures.
+            strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, argument, d)) for d in range(len(extents))]
+            found.strides = [f"(cast u64 {stride} {at})" for stride in strides]
+            found.offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, argument, 0))
+        return found
+
+    def parameter_record(self, name, argument, fields):
+        """An argument that is one structure by value."""
+        values = {}
+        for field, leaf in fields.items():
+            path = f"{name}.{field}"
+            if leaf.__class__ is dict:
+                values[field] = self.parameter_record(path, argument, leaf)
+                continue
+            ty, parts = SCALARS[leaf.sort & 0xFF], 1 + (leaf.sort >> 10 & 1)
+            names = [path] if parts == 1 else [f"{path}.real", f"{path}.imag"]
+            found = [Val(self.parameter_value(one, ty, (FROM_SCALAR, argument + leaf.place, part)), ty) for part, one in enumerate(names)]
+            values[field] = Cpx(*found) if parts == 2 else Val(self.computed(found[0].text, ty), COMPUTED.get(ty, ty))
+        return Rec(name, values)
+
+    def field(self, array, name, node):
+        """A field of structures: an array, which has no dimensions if it is one number."""
+        inner = array.fields.get(name)
+        if inner is None:
+            raise self.error(node, f"`{array.name}` has no field {name!r}: it has {names_of(array.fields)}")
+        if array.whole is not None:
+            base = self.field(array.whole, name, node)
+            extra = base.extents[len(array.whole.extents) :]
+            return self.part(base, array.extents + extra, array.taken + [Slice(number(0, "wi", self.at), extent, -1) for extent in extra])
+        key = array.number, array.name, name
+        found = self.fields.get(key)
+        if found is None:
+            found = self.nested(array, name, inner) if inner.__class__ is dict else self.leaf(array, name, inner)
+            self.fields[key] = found
+        return found
+
+    def nested(self, array, name, fields):
+        """Structures inside of structures."""
+        found = Arr(f"{array.name}.{name}", array.number, None, array.extents, array.kind, array.argument)
+        found.fields, found.layout = fields, array.layout
+        found.strides, found.offset = array.strides, array.offset
+        return found
+
+    def leaf(self, array, name, leaf):
+        """The array of a field that is no structure; it is a parameter if the kernel names it."""
+        layout, argument, at = array.layout, array.argument + leaf.place, self.at
+        ty, is_complex = SCALARS[leaf.sort & 0xFF], bool(leaf.sort >> 10 & 1)
+        name = f"{array.name}.{name}"
+        number_of_array = self.new_array(name, ty, "param", argument, is_complex)
+        self.parameters.append(f"#{number_of_array}")
+        self.sources.append((FROM_ARRAY, argument, 0))
+        inner = [number(extent, "wi", at) for extent in leaf.inner]
+        offset, strides = None, []
+        step = structure = f"(lit u64 {layout.size * 8 // BITS[ty]:#x} {at})"
+        if array.strides is not None:
+            strides = [f"(mul u64 {stride} {structure} {at})" for stride in array.strides]
+            offset = f"(mul u64 {array.offset} {structure} {at})"
+        else:
+            for extent in reversed(array.extents):
+                strides.insert(0, step)
+                step = f"(mul u64 {self.to(extent, 'u64')} {step} {at})"
+        step = 1 + is_complex
+        for extent in reversed(leaf.inner):
+            strides.insert(len(array.extents), f"(lit u64 {step:#x} {at})")
+            step *= extent
+        found = Arr(name, number_of_array, ty, array.extents + inner, "param", argument, strides, offset, is_complex)
+        found.home = array.number, array.name.partition(".")[0], len(array.extents)
+        return found
+
+    def read_field(self, array, name, node):
+        """The value of a field of one structure, or the array of a field."""
+        found = self.field(array, name, node)
+        if found.fields is not None or found.extents or array.extents:
+            return found
+        index = self.element_place(found, [], [], node)
+        return self.loaded(found, index, self.place_of(node))
+
+    def record_field(self, record, name, node):
+        """The value of a field of an argument by value."""
+        if name not in record.fields:
+            raise self.error(node, f"`{record.name}` has no field {name!r}: it has {names_of(record.fields)}")
+        return record.fields[name]
+
+    def item_of_structures(self, array, node):
+        """`particles[i]` or `particles["x"]`."""
+        name = self.field_name(node.slice)
+        if name is not None:
+            return self.read_field(array, name, node)
+        if array.whole is not None and not array.extents:
+            raise self.error(node, f"`{ast.unparse(node.value)}` is one structure: it has the fields {names_of(array.fields)}")
+        return self.part_of(array, node)
+
+    def element_of_structures(self, array, values, node):
+        """The structure at these indices."""
+        if len(values) != len(array.extents):
+            raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(values)} indices are given")
+        for place, value in enumerate(values):
+            self.check_index(array, place, value, node)
+        return self.part(array, [], [self.fixed(value) for value in values])
+
+    def field_name(self, node):
+        """The name of a field that a subscript is; None for an index."""
+        if isinstance(node, ast.Name):
+            found = self.expr(node)
+            value = found.value if found.__class__ is Static else None
+        else:
+            value = node.value if isinstance(node, ast.Constant) else None
+        return value if isinstance(value, str) else None
+
+    # Setting.
+
+    def place_to_set(self, target):
+        """What an assignment sets: an array, the place of its element, and whether that stays.
+
+        For a whole structure, the structure alone.
+        """
+        found = self.expr(target.value)
+        is_structure = found.__class__ is Arr and found.fields is not None
+        if isinstance(target, ast.Attribute):
+            if found.__class__ is Rec:
+                raise self.error(target, f"`{found.name}` is passed by value, so it cannot be set: take an array of one structure")
+            if not is_structure or found.extents:
+                raise self.error(target, "only variables, elements of arrays and fields of elements can be set")
+            found = self.field(found, target.attr, target)
+        elif is_structure:
+            name = self.field_name(target.slice)
+            found = self.field(found, name, target) if name is not None else self.part_of(found, target)
+        else:
+            if found.__class__ is Rec:
+                raise self.error(target, f"`{found.name}` is passed by value, so it cannot be set: take an array of one structure")
+            if found.__class__ is not Arr:
+                raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
+            return found, *self.element_index(found, target)
+        if found.extents:
+            raise self.error(target, f"`{ast.unparse(target)}` is an array: set its elements")
+        if found.fields is not None:
+            return found, None, True
+        return found, self.element_place(found, [], [], target), True
+
+    def store_structure(self, array, value, node):
+        """Sets all fields of an element: to those of another structure, or to values in order."""
+        targets = self.leaves_of(array, node)
+        values = self.leaves_of(value, node, array.fields) if value.__class__ in (Arr, Rec, Tup) else None
+        if values is None or [path for path, _ in targets] != [path for path, _ in values]:
+            raise self.error(node, f"`{array.name}` has structures of {names_of(array.fields)}: set it to a structure with these fields in order, or to a tuple of their values")
+        values = [self.copied(self.as_number(found, node)) for _, found in values]
+        for (_, place), found in zip(targets, values):
+            self.store_element(place, self.element_place(place, [], [], node), found, node)
+
+    def leaves_of(self, found, node, fields=None, path=()):
+        """The names and meanings of all numbers in a structure, or in a tuple for these fields.
+
+        With `fields`, elements are read. None for what is no structure.
+        """
+        leaves = []
+        if found.__class__ is Tup:
+            if len(found.items) != len(fields):
+                return None
+            items = zip(fields, found.items)
+        elif found.__class__ is Rec:
+            items = found.fields.items()
+        elif found.fields is None or found.extents:
+            return None
+        else:
+            items = ((name, self.field(found, name, node)) for name in found.fields)
+        for name, item in items:
+            if item.__class__ is Arr and item.extents:
+                raise self.error(node, f"field `{name}` of `{item.name.rpartition('.')[0]}` is an array: set fields and their elements one by one")
+            below = None if fields is None else fields.get(name)
+            is_inside = item.__class__ is Rec or (item.__class__ is Arr and item.fields is not None) or (item.__class__ is Tup and below.__class__ is dict)
+            if is_inside:
+                more = self.leaves_of(item, node, None if fields is None else below or {}, (*path, name))
+                if more is None:
+                    return None
+                leaves += more
+                continue
+            if item.__class__ is Arr and fields is not None:
+                item = self.loaded(item, self.element_place(item, [], [], node), self.at)
+            leaves.append(((*path, name), item))
+        return leaves
+
+
+def names_of(fields):
+    """The names of fields in a message."""
+    return ", ".join(f"`{name}`" for name in fields)
+
+
