@@ -424,6 +424,22 @@ impl<B: Backend> Drop for Allocation<B> {
     fn drop(&mut self) {
         let Body { uses, owner } = &mut *self.body;
         match owner {
+            Owner::Lent(lent) if uses.is_untouched() => {
+                // SAFETY: the owner is being dropped, and reads neither lender nor context
+                // afterwards.
+                unsafe { lent.give_back(&self.block, uses, &self.context) };
+            }
+            _ => self.drop_other(),
+        }
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Drops an allocation that nobody lent, or that has uses.
+    #[inline(never)]
+    fn drop_other(&mut self) {
+        let Body { uses, owner } = &mut *self.body;
+        match owner {
             Owner::Context(serial) if uses.is_untouched() => {
                 // SAFETY: counted, and nothing reads it afterwards.
                 let context = unsafe { ManuallyDrop::take(&mut self.context) };
@@ -431,17 +447,10 @@ impl<B: Backend> Drop for Allocation<B> {
                 // and nothing uses it.
                 unsafe { free_now(&context, &self.block, *serial) };
             }
-            Owner::Lent(lent) if uses.is_untouched() => {
-                // SAFETY: the owner is being dropped, and reads neither lender nor context
-                // afterwards.
-                unsafe { lent.give_back(&self.block, uses, &self.context) };
-            }
             _ => self.drop_in_use(),
         }
     }
-}
 
-impl<B: Backend> Allocation<B> {
     /// Drops an allocation that has uses or another owner than the context.
     #[inline(never)]
     fn drop_in_use(&mut self) {

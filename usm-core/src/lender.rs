@@ -112,6 +112,22 @@ impl<B: Backend> Lent<B> {
                 // SAFETY: the caller's promise.
                 return unsafe { L::take_back_unused(lender.cast(), slot, block) };
             }
+            // SAFETY: the caller's promise.
+            unsafe { take_back_used::<B, L>(lender, slot, block, uses, context) }
+        }
+
+        /// Apart, because the usual return needs no room for a list of uses.
+        ///
+        /// # Safety
+        /// As of `take_back`.
+        #[inline(never)]
+        unsafe fn take_back_used<B: Backend, L: Lender<B>>(
+            lender: NonNull<()>,
+            slot: u32,
+            block: &Block,
+            uses: &mut Uses<B>,
+            context: &Context<B>,
+        ) {
             let uses = uses.take(context.id());
             // SAFETY: the caller's promise.
             unsafe { L::take_back(lender.cast(), slot, block, uses) }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::command::{cargo, describe, run as run_command};
-use crate::{Failure, cuda, environment, nrt, planner, python, wheel};
+use crate::{Failure, cuda, environment, nrt, planner, platforms, python, wheel};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if let Some(at) = arguments.iter().position(|argument| argument == "--prebuilt") {
@@ -50,6 +50,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
             return Err(Failure::Run(format!("{}: {}", describe(&driver), built.status)));
         }
         bench.envs(environment::variables());
+    }
+    if arguments.iter().any(|argument| argument == "pool") {
+        // Peer and traces, where there are any.
+        let umf = environment::venv().join("lib/libumf.so");
+        if umf.is_file() {
+            bench.env("USM_UMF_LIBRARY", umf);
+        }
+        if let Some(shared) = platforms::shared_data() {
+            bench.env("USM_SHARED", shared);
+        }
     }
     let status = bench.status().map_err(|error| format!("{}: {error}", describe(&bench)))?;
     if status.success() { Ok(()) } else { Err(Failure::Run(format!("{}: {status}", describe(&bench)))) }

@@ -266,7 +266,7 @@ fn windows_path(path: &Path) -> String {
 }
 
 /// The folder of shared data, which tests look for beside the repository.
-fn shared_data() -> Option<PathBuf> {
+pub(crate) fn shared_data() -> Option<PathBuf> {
     let named = std::env::var_os("USM_SHARED").map(PathBuf::from);
     named.or_else(|| Some(environment::root().parent()?.join("shared"))).filter(|folder| folder.is_dir())
 }

@@ -5,10 +5,11 @@ use usm_core::{AllocKind, Allocation, MemorySource, Request};
 use usm_pool::Pool;
 
 use super::Random;
-use super::pair::{peer, units};
+use super::pair::{PEER, peer, units};
 use crate::cpu_time::medians;
 use crate::row::Row;
 
+const CASE: &str = "churn, 10,000 live, 64 B to 64 KiB";
 const LIVE: usize = 10_000;
 const SIZES: (u64, u64) = (64, 64 << 10);
 
@@ -20,26 +21,41 @@ pub(super) fn rows() -> Vec<Row> {
         let size = random.size(SIZES.0, SIZES.1) as usize;
         pool.allocate(&Request::new(AllocKind::Shared, size)).expect("memory")
     };
-    let mut ours: Vec<Allocation<HostHeap>> = (0..LIVE).map(|_| make(&mut random)).collect();
+    let mut owners: Vec<Allocation<HostHeap>> = (0..LIVE).map(|_| make(&mut random)).collect();
     let other = peer(1 << 30);
     let mut of_other = Random(1);
     let take = |random: &mut Random| {
         let size = random.size(SIZES.0, SIZES.1) as usize;
         other.lock().expect("no panic").allocate(units(size)).expect("room")
     };
-    let mut theirs: Vec<_> = (0..LIVE).map(|_| take(&mut of_other)).collect();
+    let mut blocks: Vec<_> = (0..LIVE).map(|_| take(&mut of_other)).collect();
+    // Owners of ours have 72 bytes, which no longer fit into the nearest cache.
+    let wide = peer(1 << 30);
+    let mut of_wide = Random(1);
+    let take_wide = |random: &mut Random| {
+        let size = random.size(SIZES.0, SIZES.1) as usize;
+        (wide.lock().expect("no panic").allocate(units(size)).expect("room"), [0_u64; 8])
+    };
+    let mut records: Vec<_> = (0..LIVE).map(|_| take_wide(&mut of_wide)).collect();
     let mut of_loop = Random(1);
     let times = medians(&mut [
         ("pool", &mut || {
             let at = random.below(LIVE as u64) as usize;
             let new = make(&mut random);
-            drop(core::mem::replace(&mut ours[at], new));
+            drop(core::mem::replace(&mut owners[at], new));
         }),
         ("offset-allocator", &mut || {
             let at = of_other.below(LIVE as u64) as usize;
             let new = take(&mut of_other);
-            let old = core::mem::replace(&mut theirs[at], new);
+            let old = core::mem::replace(&mut blocks[at], new);
             other.lock().expect("no panic").free(old);
+        }),
+        ("records", &mut || {
+            let at = of_wide.below(LIVE as u64) as usize;
+            let new = take_wide(&mut of_wide);
+            let (old, rest) = core::mem::replace(&mut records[at], new);
+            crate::cpu_time::keep(rest);
+            wide.lock().expect("no panic").free(old);
         }),
         ("loop", &mut || {
             let at = of_loop.below(LIVE as u64) as usize;
@@ -47,15 +63,10 @@ pub(super) fn rows() -> Vec<Row> {
         }),
     ]);
     let stats = pool.stats();
-    let (ours_alone, theirs_alone) = (times[0] - times[2], times[1] - times[2]);
+    let [ours, theirs, with_records] = [0, 1, 2].map(|which| times[which] - times[3]);
     vec![
-        Row::new(
-            "churn, 10,000 live, 64 B to 64 KiB",
-            "offset-allocator, Mutex",
-            "ns",
-            ours_alone,
-            theirs_alone,
-        ),
+        Row::new(CASE, PEER, "ns", ours, theirs),
+        Row::new(CASE, "the same in records of 72 B", "ns", ours, with_records),
         Row::new(
             "churn: bytes reserved",
             "most bytes live",

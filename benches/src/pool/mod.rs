@@ -1,15 +1,23 @@
 //! The run-time pool beside offset-allocator behind a mutex, which also manages addresses without
-//! touching memory, and beside our own plain allocations.
+//! touching memory, beside mimalloc, beside UMF if `USM_UMF_LIBRARY` names its library, and beside
+//! our own plain allocations. The traces of `USM_SHARED` are replayed if it names their folder.
 
+mod beside;
 mod churn;
+mod other;
 mod pair;
+mod traces;
+mod umf;
 
 use crate::row::Row;
 
 /// All rows.
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = pair::rows();
+    rows.extend(other::rows());
     rows.extend(churn::rows());
+    rows.extend(beside::rows());
+    rows.extend(traces::rows());
     rows
 }
 

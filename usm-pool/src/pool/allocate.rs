@@ -11,12 +11,13 @@ use usm_core::{
 };
 
 use super::choice::{self, Demand, Given, Ground, Refusal};
+use super::classes::Ticket;
 use super::space::Space;
 #[cfg(feature = "std")]
 use super::threads;
 use super::{Pool, table};
 #[cfg(feature = "std")]
-use super::{Shared, bins};
+use super::{Shared, bins, classes};
 
 impl<B: Backend + 'static> Pool<B> {
     fn exhausted(&self, requested: u64) -> Error {
@@ -71,30 +72,30 @@ impl<B: Backend + 'static> Pool<B> {
         }
         let taken = cache.bins().take(&shared.table, size, alignment as u64, self.queue);
         cache.end();
-        let (slot, block) = taken?;
-        Some(self.own_cached(slot, block, request.size as u64, cache))
+        let bins::Taken { ticket, block } = taken?;
+        Some(self.own_cached(ticket, block, request.size as u64, cache))
     }
 
     /// Marks a block that no list has as an owner's.
     #[inline(always)]
-    fn own(&self, slot: u32, block: &table::Block, bytes: u64, id: u64) -> Own<B> {
+    fn own(&self, ticket: Ticket, block: &table::Block, bytes: u64, id: u64) -> Own<B> {
         let uses = match block.is_idle() {
             true => Inherited::none(),
-            false => self.shared().table.take_uses(slot).into(),
+            false => self.shared().table.take_uses(ticket.slot()).into(),
         };
         self.shared().count_allocated(bytes);
         block.tag.set(self.tag);
         block.id.set(id);
         block.bytes.set(bytes);
-        Own { slot, address: block.address.get(), uses }
+        Own { ticket, address: block.address.get(), uses }
     }
 
     /// The same, counted by a cache of the calling thread.
     #[cfg(feature = "std")]
     #[inline(always)]
-    fn own_cached(&self, slot: u32, block: &table::Block, bytes: u64, cache: &threads::Cache) -> Own<B> {
+    fn own_cached(&self, ticket: Ticket, block: &table::Block, bytes: u64, cache: &threads::Cache) -> Own<B> {
         cache.flow.allocate(bytes);
-        self.own(slot, block, bytes, cache.next_id(&self.shared().ids))
+        self.own(ticket, block, bytes, cache.next_id(&self.shared().ids))
     }
 
     /// The owner of a block.
@@ -106,7 +107,7 @@ impl<B: Backend + 'static> Pool<B> {
         // SAFETY: the block lies in a segment that lives until it is back, is nobody else's, and
         // comes with all operations on its bytes. The pool and its context live until the last
         // block is back, whatever becomes of this handle.
-        unsafe { Allocation::from_lender(&shared.context, block, own.uses, lender, own.slot) }
+        unsafe { Allocation::from_lender(&shared.context, block, own.uses, lender, own.ticket.number()) }
     }
 
     /// A block for [`MemorySource::allocate`], when the thread's cache has none. Otherwise what
@@ -174,12 +175,13 @@ impl<B: Backend + 'static> Pool<B> {
             let kept = cache.enter(|bins| {
                 let own = bins.take(table, demand.size, demand.alignment, demand.queue);
                 let stored = || shared.with(|space| space.take_stored(demand, bins));
-                own.map(|(slot, _)| slot).or_else(stored)
+                own.map(|taken| taken.ticket).or_else(stored)
             });
-            if let Some((slot, block)) = kept.flatten().and_then(|slot| Some((slot, table.get(slot)?))) {
-                return Ok(self.own_cached(slot, block, bytes, cache));
+            let kept = kept.flatten().and_then(|ticket| Some((ticket, table.get(ticket.slot())?)));
+            if let Some((ticket, block)) = kept {
+                return Ok(self.own_cached(ticket, block, bytes, cache));
             }
-            if demand.size > bins::SMALL {
+            if demand.size > classes::SMALL {
                 // Large blocks may merge to one that fits.
                 let large = cache.enter(|bins| bins.empty(table, true)).unwrap_or(bins::Chain::new());
                 if !large.is_empty() {
@@ -195,13 +197,14 @@ impl<B: Backend + 'static> Pool<B> {
         }
         let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
         table.set_uses(given.slot, given.uses);
+        let ticket = Ticket::new(given.slot, block.size.get());
         let count_in_space = || {
             shared.with(|space| space.flow.allocate(bytes));
-            self.own(given.slot, block, bytes, shared.ids.add_shared(1))
+            self.own(ticket, block, bytes, shared.ids.add_shared(1))
         };
         #[cfg(feature = "std")]
         let own = match cache {
-            Some(cache) => self.own_cached(given.slot, block, bytes, cache),
+            Some(cache) => self.own_cached(ticket, block, bytes, cache),
             None => count_in_space(),
         };
         #[cfg(not(feature = "std"))]
@@ -214,7 +217,7 @@ impl<B: Backend + 'static> Pool<B> {
 
 /// A block that an owner is about to get.
 struct Own<B: Backend> {
-    slot: u32,
+    ticket: Ticket,
     address: u64,
     uses: Inherited<B>,
 }

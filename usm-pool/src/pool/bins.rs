@@ -1,18 +1,10 @@
 //! The free blocks that a cache holds, in a list for each size. Plain numbers, as the space: the
 //! same code serves the caches of threads, the store that they share, and replays.
-//!
-//! Small blocks are of a class, of which there are 32 for each power of two, so that a block serves
-//! every request of its class. Large blocks serve requests of exactly their size, in lists that are
-//! found by a hash.
 
-use super::space::{Order, Travel, UNIT};
+use super::classes::{CLASSES, HASHED, SMALL, Ticket, bin_of, size_of_class};
+use super::space::{Order, Travel};
 use super::table::{Block, NONE, Num32, Num64, Table};
 
-/// Classes up to [`SMALL`] bytes: one for each unit up to 32 units, then 32 for each power of two.
-const CLASSES: usize = 192;
-/// The largest size of a class (bytes).
-pub(crate) const SMALL: u64 = 64 << 10;
-const HASHED: usize = 64;
 const BINS: usize = CLASSES + HASHED;
 
 /// Larger classes that serve a request whose own class is empty.
@@ -22,7 +14,7 @@ const LOOKS: usize = 4;
 /// Most blocks of a cache, and of the store.
 const MOST: u32 = 1024;
 /// Bytes that every cache may hold. Larger pools' caches hold a part of what the pool has, and the
-/// store half as much.
+/// store half as much of what threads freed that allocate as much.
 const ROOM: u64 = 256 << 10;
 const PART: u64 = 32;
 
@@ -40,29 +32,10 @@ pub(crate) fn room_of_store(reserved: u64) -> u64 {
 /// Blocks, and bytes, that move from the shared store to a thread at once.
 pub(crate) const BATCH: (u32, u64) = (16, 64 << 10);
 
-/// The size of the class, for small sizes, of a size in units; larger sizes stay.
-#[inline(always)]
-pub(crate) fn rounded(size: u64) -> u64 {
-    let units = size / UNIT;
-    if units <= 32 || size > SMALL {
-        return size;
-    }
-    let step = 1 << ((units - 1).ilog2() - 5);
-    units.next_multiple_of(step) * UNIT
-}
-
-/// Where blocks of this size lie. Of a small size, which is that of a class, the class.
-#[inline(always)]
-fn bin_of(size: u64) -> usize {
-    let units = size / UNIT;
-    if units <= 32 {
-        return units as usize - 1;
-    }
-    if size <= SMALL {
-        let octave = (units - 1).ilog2() - 5;
-        return ((octave as usize) << 5) + ((units - 1) >> octave) as usize;
-    }
-    CLASSES + (units.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize
+/// A block that left a list.
+pub(crate) struct Taken<'t> {
+    pub(crate) ticket: Ticket,
+    pub(crate) block: &'t Block,
 }
 
 /// What owners did: sums of bytes as requested, and numbers of blocks.
@@ -201,7 +174,7 @@ impl Bins {
         size: u64,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block)> {
+    ) -> Option<Taken<'t>> {
         let bin = bin_of(size);
         let fits = self.bins[bin].head.get() != NONE && (size <= SMALL || self.bins[bin].size.get() == size);
         if fits {
@@ -220,7 +193,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block)> {
+    ) -> Option<Taken<'t>> {
         // The wasted part of a block stays a few percent.
         let last = (bin + BEYOND.min(bin as u32 / 8) as usize).min(CLASSES - 1);
         (bin + 1..=last).find_map(|bin| match self.bins[bin].head.get() {
@@ -236,7 +209,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<(u32, &'t Block)> {
+    ) -> Option<Taken<'t>> {
         let mut place = &self.bins[bin].head;
         for _ in 0..LOOKS {
             let slot = place.get();
@@ -244,7 +217,7 @@ impl Bins {
             if block.is_ready_for(queue.code()) && block.address.get() & (alignment - 1) == 0 {
                 place.set(block.next.get());
                 self.removed(block);
-                return Some((slot, block));
+                return Some(Taken { ticket: Ticket::of_bin(slot, bin), block });
             }
             place = &block.next;
         }
@@ -265,23 +238,70 @@ impl Bins {
     #[inline(always)]
     pub(crate) fn put<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block, room: u64) -> Chain {
         let size = block.size.get();
-        let bin = bin_of(size);
-        let list = &self.bins[bin];
+        self.put_into(table, (slot, block), (size, bin_of(size)), block.is_idle(), room)
+    }
+
+    /// The same for a block of a ticket. Of an idle block with a class nothing is read.
+    #[inline(always)]
+    pub(crate) fn put_ticket<U: Travel>(
+        &self,
+        table: &Table<U>,
+        ticket: Ticket,
+        block: &Block,
+        is_idle: bool,
+        room: u64,
+    ) -> Chain {
+        match ticket.class() {
+            Some(class) => {
+                let size = size_of_class(class);
+                debug_assert_eq!((size, is_idle), (block.size.get(), block.is_idle()));
+                self.put_into(table, (ticket.slot(), block), (size, class), is_idle, room)
+            }
+            None => self.put(table, ticket.slot(), block, room),
+        }
+    }
+
+    #[inline(always)]
+    fn put_into<U: Travel>(
+        &self,
+        table: &Table<U>,
+        (slot, block): (u32, &Block),
+        (size, bin): (u64, usize),
+        is_idle: bool,
+        room: u64,
+    ) -> Chain {
+        let Some(list) = self.bins.get(bin) else { return Chain::new() };
         let head = list.head.get();
         let bytes = self.bytes.get() + size;
         let fits = bytes <= room && self.blocks.get() < MOST && (head == NONE || list.size.get() == size);
         if !fits && !self.is_empty() {
             return self.put_instead(table, slot, block, room);
         }
-        block.next.set(head);
+        self.link(slot, block, (size, bin), is_idle);
+        Chain::new()
+    }
+
+    /// Keeps a block of a class, whatever the number of blocks and bytes.
+    pub(crate) fn put_any(&self, slot: u32, block: &Block) {
+        let size = block.size.get();
+        self.link(slot, block, (size, bin_of(size)), block.is_idle());
+    }
+
+    #[inline(always)]
+    fn link(&self, slot: u32, block: &Block, (size, bin): (u64, usize), is_idle: bool) {
+        let Some(list) = self.bins.get(bin) else { return };
+        block.next.set(list.head.get());
         list.head.set(slot);
         list.size.set(size);
-        self.bytes.set(bytes);
-        if !block.is_idle() {
+        self.bytes.add(size);
+        if !is_idle {
             self.pending.add(size);
         }
         self.blocks.set(self.blocks.get() + 1);
-        Chain::new()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.get()
     }
 
     /// Puts a block after others went.
@@ -336,27 +356,5 @@ impl Bins {
             self.empty_bin(table, bin, u32::MAX, &mut chain);
         }
         chain
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_hold_the_sizes_that_round_to_them() {
-        let mut last = (0, usize::MAX);
-        for units in 1..=SMALL / UNIT {
-            let size = rounded(units * UNIT);
-            let bin = bin_of(size);
-            assert!(size >= units * UNIT && (size - units * UNIT) * 32 <= size, "{units}: {size}");
-            if size == last.0 {
-                assert_eq!(bin, last.1);
-            } else {
-                assert_eq!(bin, last.1.wrapping_add(1), "classes follow each other");
-            }
-            last = (size, bin);
-        }
-        assert_eq!(last, (SMALL, CLASSES - 1));
     }
 }

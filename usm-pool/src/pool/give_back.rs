@@ -9,6 +9,7 @@ use usm_core::{Backend, Block, Lender, Pending};
 use super::Shared;
 #[cfg(feature = "std")]
 use super::bins::Chain;
+use super::classes::Ticket;
 #[cfg(feature = "std")]
 use super::{allocate::caches, threads};
 
@@ -16,8 +17,8 @@ use super::{allocate::caches, threads};
 #[cfg(feature = "std")]
 enum Put {
     Done,
-    /// It is in the cache, and these are too many.
-    Over(Chain),
+    /// It is in the cache, and these are too many; whether the thread frees more than it allocates.
+    Over(Chain, bool),
     /// Not for the cache. The operations are the caller's still.
     Refused,
 }
@@ -26,38 +27,55 @@ enum Put {
 impl<B: Backend + 'static> Shared<B> {
     /// Puts a block into a cache of the calling thread, whose turn it holds.
     #[inline(always)]
-    fn put_cached(&self, cache: &threads::Cache, slot: u32, uses: Option<&mut Pending<B>>) -> Put {
-        let Some(block) = self.table.get(slot) else { return Put::Refused };
-        let bytes = block.bytes.get();
+    fn put_cached(
+        &self,
+        cache: &threads::Cache,
+        ticket: Ticket,
+        bytes: u64,
+        uses: Option<&mut Pending<B>>,
+    ) -> Put {
+        let Some(block) = self.table.get(ticket.slot()) else { return Put::Refused };
+        let is_out = !cfg!(debug_assertions) || block.is_live() && block.bytes.get() == bytes;
         let room = self.room.get();
-        if cfg!(usm_valgrind) || bytes == 0 || room == 0 {
+        if cfg!(usm_valgrind) || !is_out || room == 0 {
             return Put::Refused;
         }
         block.bytes.set(0);
         self.count_freed(bytes);
-        if let Some(uses) = uses {
-            self.table.set_uses(slot, core::mem::replace(uses, Pending::none()));
-        }
+        let is_idle = match uses {
+            None => true,
+            Some(uses) => {
+                self.table.set_uses(ticket.slot(), core::mem::replace(uses, Pending::none()));
+                block.is_idle()
+            }
+        };
         cache.flow.free(bytes);
-        let over = cache.bins().put(&self.table, slot, block, room);
-        if over.is_empty() { Put::Done } else { Put::Over(over) }
+        let over = cache.bins().put_ticket(&self.table, ticket, block, is_idle, room);
+        match over.is_empty() {
+            true => Put::Done,
+            false => Put::Over(over, cache.frees_more()),
+        }
     }
 }
 
 /// Puts a block back, also if an observer panics.
 struct GiveBack<B: Backend + 'static> {
     shared: Arc<Shared<B>>,
-    slot: u32,
+    ticket: Ticket,
+    /// As requested.
+    bytes: u64,
     uses: Pending<B>,
 }
 
 impl<B: Backend + 'static> Drop for GiveBack<B> {
     fn drop(&mut self) {
-        let (shared, slot) = (&self.shared, self.slot);
+        let (shared, slot) = (&self.shared, self.ticket.slot());
         #[cfg(feature = "std")]
-        match shared.put(slot, &mut self.uses) {
+        match shared.put(self.ticket, self.bytes, &mut self.uses) {
             Put::Done => return,
-            Put::Over(chain) => return shared.take_in(|space, gone| space.take_over(chain, gone)),
+            Put::Over(chain, passes_on) => {
+                return shared.take_in(|space, gone| space.take_over(chain, passes_on, gone));
+            }
             Put::Refused => {}
         }
         let uses = core::mem::replace(&mut self.uses, Pending::none());
@@ -79,10 +97,10 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> Shared<B> {
     /// Puts a block into the thread's cache, which a thread without one gets.
-    fn put(self: &Arc<Self>, slot: u32, uses: &mut Pending<B>) -> Put {
+    fn put(self: &Arc<Self>, ticket: Ticket, bytes: u64, uses: &mut Pending<B>) -> Put {
         let cache = caches(&**self).then(|| threads::open(self.id, self)).flatten();
         let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused };
-        let put = self.put_cached(cache, slot, Some(uses));
+        let put = self.put_cached(cache, ticket, bytes, Some(uses));
         cache.end();
         put
     }
@@ -92,7 +110,7 @@ impl<B: Backend + 'static> Shared<B> {
 impl<B: Backend + 'static> threads::Keeper for Shared<B> {
     fn take_leave(&self, cache: &threads::Cache) {
         self.take_in(|space, gone| {
-            space.take_over(cache.bins().empty(&self.table, false), gone);
+            space.take_over(cache.bins().empty(&self.table, false), false, gone);
             space.flow.add(&cache.flow);
             cache.clear();
         });
@@ -107,7 +125,7 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
     #[inline]
     unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, mut uses: Pending<B>) {
         // SAFETY: as of this function.
-        if !unsafe { take_back_cached(lender, slot, Some(&mut uses)) } {
+        if !unsafe { take_back_cached(lender, slot, block, Some(&mut uses)) } {
             // SAFETY: as of this function.
             unsafe { take_back_slowly(lender, slot, block, uses) }
         }
@@ -116,9 +134,9 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
     #[inline(always)]
     unsafe fn take_back_unused(lender: NonNull<Self>, slot: u32, block: &Block) {
         // SAFETY: as of this function.
-        if !unsafe { take_back_cached(lender, slot, None) } {
+        if !unsafe { take_back_cached(lender, slot, block, None) } {
             // SAFETY: as of this function.
-            unsafe { take_back_slowly(lender, slot, block, Pending::none()) }
+            unsafe { take_back_idle_slowly(lender, slot, block) }
         }
     }
 }
@@ -131,6 +149,7 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
 unsafe fn take_back_cached<B: Backend + 'static>(
     lender: NonNull<Shared<B>>,
     slot: u32,
+    block: &Block,
     uses: Option<&mut Pending<B>>,
 ) -> bool {
     #[cfg(feature = "std")]
@@ -142,13 +161,13 @@ unsafe fn take_back_cached<B: Backend + 'static>(
         }
         let Some(cache) = threads::find(shared.id).filter(|cache| cache.begin()) else { return false };
         // While the turn is held the block is not back, so the pool lives.
-        let put = shared.put_cached(cache, slot, uses);
+        let put = shared.put_cached(cache, Ticket::of_number(slot), block.size as u64, uses);
         cache.end();
         match put {
             Put::Done => true,
-            Put::Over(chain) => {
+            Put::Over(chain, passes_on) => {
                 // SAFETY: the blocks of the chain are not back.
-                unsafe { take_over(lender, chain) };
+                unsafe { take_over(lender, chain, passes_on) };
                 true
             }
             Put::Refused => false,
@@ -156,7 +175,7 @@ unsafe fn take_back_cached<B: Backend + 'static>(
     }
     #[cfg(not(feature = "std"))]
     {
-        let _ = (lender, slot, uses);
+        let _ = (lender, slot, block, uses);
         false
     }
 }
@@ -165,10 +184,10 @@ unsafe fn take_back_cached<B: Backend + 'static>(
 /// The pool lives: a block of the chain is not back.
 #[cfg(feature = "std")]
 #[inline(never)]
-unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain) {
+unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain, passes_on: bool) {
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
-    shared.take_in(|space, gone| space.take_over(chain, gone));
+    shared.take_in(|space, gone| space.take_over(chain, passes_on, gone));
 }
 
 /// A count for the time of a call: another thread may return the last block before it ends.
@@ -185,6 +204,14 @@ unsafe fn count<B: Backend + 'static>(lender: NonNull<Shared<B>>) -> Arc<Shared<
 /// # Safety
 /// As of [`Lender::take_back`].
 #[inline(never)]
+unsafe fn take_back_idle_slowly<B: Backend + 'static>(lender: NonNull<Shared<B>>, slot: u32, block: &Block) {
+    // SAFETY: as of this function.
+    unsafe { take_back_slowly(lender, slot, block, Pending::none()) }
+}
+
+/// # Safety
+/// As of [`Lender::take_back`].
+#[inline(never)]
 unsafe fn take_back_slowly<B: Backend + 'static>(
     lender: NonNull<Shared<B>>,
     slot: u32,
@@ -193,10 +220,11 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
 ) {
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
-    let give_back = GiveBack { shared, slot, uses };
+    let ticket = Ticket::of_number(slot);
+    let give_back = GiveBack { shared, ticket, bytes: block.size as u64, uses };
     let shared = &give_back.shared;
     shared.watch.end_exports(block);
-    if shared.watch.is_recorded() && shared.table.get(slot).is_some_and(|known| known.is_live()) {
+    if shared.watch.is_recorded() && shared.table.get(ticket.slot()).is_some_and(|known| known.is_live()) {
         shared.report();
         segment::record_free(&shared.context, block);
     }

@@ -14,14 +14,15 @@
 //!   by a union, which leaves out only what a later operation of the same in-order queue follows.
 //! - Segments outlive all blocks: the last handle closes the pool, and then the last block ends it,
 //!   on whatever thread. Each segment is freed after the operations on all of its bytes.
-//! - The one lock is held for a search in ordered lists, over no call of a driver and no callback,
-//!   and forks find it free.
+//! - The one lock is held for a search of a bounded number of blocks, over no call of a driver and
+//!   no callback, and forks find it free.
 //! - A block in a thread's cache is out for the space, and has no owner. Only the holder of the
 //!   cache's turn touches its list. The pool lives as long as a block is out.
 
 mod allocate;
 mod bins;
 mod choice;
+mod classes;
 mod give_back;
 mod ground;
 mod records;

@@ -9,6 +9,7 @@ use core::fmt;
 
 use super::bins::{self, Bins, Flow};
 use super::choice::{self, Demand, Given, Ground, Refusal, Reuse, Status};
+use super::classes;
 use super::space::{Order, Space, State, Travel};
 use super::table::Table;
 use super::{BlockPart, BlockState, PoolSegment};
@@ -242,16 +243,17 @@ impl Field {
     /// As [`Pool`](super::Pool) allocates: the thread's cache, the shared store, the space.
     fn allocate(&self, demand: &Demand, bytes: u64) -> Result<Given<Uses>, Refusal<Infallible>> {
         let own = self.cache.take(&self.table, demand.size, demand.alignment, demand.queue);
-        let own = own.map(|(slot, _)| slot);
-        let slot = own.or_else(|| self.with(|space| space.take_stored(demand, &self.cache)));
-        let kept = slot.and_then(|slot| {
+        let own = own.map(|taken| taken.ticket);
+        let ticket = own.or_else(|| self.with(|space| space.take_stored(demand, &self.cache)));
+        let kept = ticket.and_then(|ticket| {
+            let slot = ticket.slot();
             let block = self.table.get(slot)?;
             Some(Given { slot, address: block.address.get(), uses: self.table.take_uses(slot) })
         });
         let given = match kept {
             Some(given) => given,
             None => {
-                if demand.size > bins::SMALL {
+                if demand.size > classes::SMALL {
                     let mut gone = Vec::new();
                     let chain = self.cache.empty(&self.table, true);
                     self.with(|space| space.take_chain(chain, &mut gone));
@@ -275,7 +277,7 @@ impl Field {
         let mut gone = Vec::new();
         let room = bins::room(self.with(|space| space.counters.reserved));
         let over = self.cache.put(&self.table, slot, block, room);
-        self.with(|space| space.take_over(over, &mut gone));
+        self.with(|space| space.take_over(over, false, &mut gone));
     }
 }
 

@@ -9,7 +9,6 @@ use usm_core::{Backend, Block, PointerInfo};
 
 use super::bins::Flow;
 use super::choice::Ground;
-use super::space::Segment as Place;
 use super::table::Num64;
 #[cfg(feature = "std")]
 use super::threads;
@@ -100,13 +99,9 @@ impl<B: Backend + 'static> Lending for Shared<B> {
     }
 
     fn segment(&self, address: usize) -> Option<Range<usize>> {
-        let addresses = |place: Place| {
-            let start = place.address as usize;
-            start..start + place.bytes as usize
-        };
-        self.with(|space| {
-            space.segments().map(|(_, place)| addresses(place)).find(|segment| segment.contains(&address))
-        })
+        let place = self.with(|space| Some(space.segment_at(address as u64)?.1))?;
+        let start = place.address as usize;
+        Some(start..start + place.bytes as usize)
     }
 
     fn list(&self, all: &mut Vec<PointerInfo>) {

@@ -4,20 +4,24 @@
 
 mod back;
 mod cut;
+mod free;
+mod places;
 mod segments;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::bins::{self, Bins, Flow};
+use super::bins::{Bins, Flow};
+use super::classes;
 use super::table::{Block, Table};
+use free::Free;
+use places::Places;
 
 /// Sizes and addresses of blocks are multiples of this (bytes).
 pub(crate) const UNIT: u64 = 64;
 
-/// Free blocks that a search with a larger alignment looks at before it asks for a block with room
-/// for any address.
-const SEARCH: usize = 16;
+/// Queues whose empty lists are kept.
+const QUEUES: usize = 8;
 
 /// How the unfinished operations on a free block are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,10 +62,13 @@ pub(crate) enum State {
 impl State {
     /// The state of this number.
     pub(crate) fn of(number: u32) -> Self {
-        [Self::Vacant, Self::Free, Self::Detached, Self::Out, Self::Quarantined]
-            .into_iter()
-            .find(|state| *state as u32 == number)
-            .unwrap_or(Self::Vacant)
+        match number {
+            1 => Self::Free,
+            2 => Self::Detached,
+            3 => Self::Out,
+            4 => Self::Quarantined,
+            _ => Self::Vacant,
+        }
     }
 }
 
@@ -137,6 +144,7 @@ pub(crate) struct Counters {
     pub(crate) misuses: u64,
 }
 
+/// Size, address, descriptor.
 type Key = (u64, u64, u32);
 
 pub(crate) struct Space<U, H> {
@@ -144,10 +152,11 @@ pub(crate) struct Space<U, H> {
     /// Descriptors so far.
     slots: u32,
     vacant: Vec<u32>,
-    /// Free blocks by (size, address, descriptor).
-    free: BTreeMap<Order, BTreeSet<Key>>,
-    /// Blocks that are out, by address.
-    out: BTreeMap<u64, u32>,
+    /// Free blocks without operations.
+    idle: Free,
+    /// Free blocks with operations, by their order.
+    used: BTreeMap<Order, Free>,
+    places: Places,
     segments: Vec<Option<Segment>>,
     /// The owners of the segments' memory, by the same index.
     handles: Vec<Option<H>>,
@@ -185,8 +194,9 @@ impl<U: Travel, H> Space<U, H> {
             table,
             slots: 0,
             vacant: Vec::new(),
-            free: BTreeMap::new(),
-            out: BTreeMap::new(),
+            idle: Free::default(),
+            used: BTreeMap::new(),
+            places: Places::default(),
             segments: Vec::new(),
             handles: Vec::new(),
             counters: Counters::default(),
@@ -203,7 +213,7 @@ impl<U: Travel, H> Space<U, H> {
 
     /// The least size of a block for `bytes`; `None` above the address space.
     pub(crate) fn round(bytes: u64) -> Option<u64> {
-        bytes.max(1).checked_next_multiple_of(UNIT).map(bins::rounded)
+        bytes.max(1).checked_next_multiple_of(UNIT).map(classes::rounded)
     }
 
     pub(crate) fn block(&self, slot: u32) -> Option<&Block> {
@@ -234,31 +244,21 @@ impl<U: Travel, H> Space<U, H> {
         slot
     }
 
-    /// The best fit in one list: the smallest block, at its lowest address.
+    /// The free blocks of an order.
+    fn free(&self, order: Order) -> Option<&Free> {
+        match order {
+            Order::Idle => Some(&self.idle),
+            order => self.used.get(&order),
+        }
+    }
+
+    /// The best fit in the lists of one order: the smallest block, at its lowest address.
     fn fit(&self, order: Order, size: u64, alignment: u64) -> Option<Key> {
-        let list = self.free.get(&order)?;
-        let mut fits = list.range((size, 0, 0)..);
-        let holds = |key: &Key| {
-            let start = key.1.checked_next_multiple_of(alignment)?;
-            (start.checked_add(size)? <= key.1 + key.0).then_some(*key)
-        };
-        if alignment <= UNIT {
-            return fits.next().copied();
-        }
-        if let Some(found) = fits.by_ref().take(SEARCH).find_map(holds) {
-            return Some(found);
-        }
-        let any = size.checked_add(alignment - UNIT)?;
-        list.range((any, 0, 0)..).next().copied()
+        self.free(order)?.fit(&self.table, size, alignment)
     }
 
     fn detach(&mut self, order: Order, key: Key) {
-        if let Some(list) = self.free.get_mut(&order) {
-            list.remove(&key);
-            if list.is_empty() && order != Order::Idle {
-                self.free.remove(&order);
-            }
-        }
+        self.unlist(key.2, order);
         self.at(key.2).set_state(State::Detached);
         self.detached += 1;
     }
@@ -284,9 +284,9 @@ impl<U: Travel, H> Space<U, H> {
             best = [best, of_queue].into_iter().flatten().min();
         }
         let (key, order) = best?;
-        let is_other = |order: &&Order| **order != Order::Idle && **order != queue;
+        let is_other = |order: &&Order| **order != queue;
         let smaller = |order: &Order| self.fit(*order, size, alignment).is_some_and(|other| other.0 < key.0);
-        if asks && self.free.keys().filter(is_other).any(smaller) {
+        if asks && self.used.keys().filter(is_other).any(smaller) {
             return None;
         }
         self.detach(order, key);
@@ -298,8 +298,8 @@ impl<U: Travel, H> Space<U, H> {
     pub(crate) fn detach_waiting(&mut self, size: u64, alignment: u64, count: usize) -> Vec<(u32, U)> {
         let mut found = Vec::new();
         while found.len() < count {
-            let orders = self.free.keys().filter(|order| **order != Order::Idle);
-            let fits = orders.filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
+            let fits =
+                self.used.keys().filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
             let Some((key, order)) = fits.min() else { break };
             self.detach(order, key);
             found.push((key.2, self.table.take_uses(key.2)));
@@ -309,13 +309,10 @@ impl<U: Travel, H> Space<U, H> {
 
     /// All free blocks with unfinished operations, detached.
     pub(crate) fn detach_all_waiting(&mut self) -> Vec<(u32, U)> {
-        let orders: Vec<Order> = self.free.keys().copied().filter(|order| *order != Order::Idle).collect();
         let mut found = Vec::new();
-        for order in orders {
-            let Some(list) = self.free.remove(&order) else { continue };
-            for (.., slot) in list {
-                let block = self.at(slot);
-                block.set_state(State::Detached);
+        for free in core::mem::take(&mut self.used).into_values() {
+            for (.., slot) in free.all(&self.table) {
+                self.at(slot).set_state(State::Detached);
                 found.push((slot, self.table.take_uses(slot)));
             }
         }
@@ -347,14 +344,15 @@ impl<U: Travel, H> Space<U, H> {
 
     /// The block with an owner that contains this address.
     pub(crate) fn find(&self, address: u64) -> Option<&Block> {
-        let (_, slot) = self.out.range(..=address).next_back()?;
-        let block = self.block(*slot)?;
+        let (index, _) = self.segment_at(address)?;
+        let block = self.block_at(index, address)?;
         // An allocation or a free may be under way on another thread.
         (block.is_live() && address - block.address.get() < block.bytes.get()).then_some(block)
     }
 
-    /// All blocks that are out, by address.
+    /// All blocks that are out, by segment and address.
     pub(crate) fn all_out(&self) -> impl Iterator<Item = &Block> {
-        self.out.values().filter_map(|slot| self.block(*slot))
+        let blocks = self.segments().flat_map(|(_, segment)| self.blocks_of(segment));
+        blocks.filter(|block| block.state() == State::Out)
     }
 }

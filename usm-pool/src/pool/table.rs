@@ -117,8 +117,9 @@ pub(crate) struct Block {
     pub(crate) id: Num64,
     /// How its unfinished operations are ordered, which the table has.
     order: Num64,
+    /// The tag of a live block. Of one in a list of the space the block before it.
     pub(crate) tag: Num32,
-    /// The next block of a cache's list.
+    /// The next block of a list, of a cache's or of the space.
     pub(crate) next: Num32,
     /// Neighbours by address in the segment.
     pub(crate) before: Num32,
@@ -142,6 +143,11 @@ impl Block {
             segment: Num32::new(0),
             state: Num32::new(State::Vacant as u32),
         }
+    }
+
+    /// The block before this one in a list of the space.
+    pub(crate) fn previous(&self) -> &Num32 {
+        &self.tag
     }
 
     pub(crate) fn state(&self) -> State {

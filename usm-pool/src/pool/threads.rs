@@ -130,6 +130,11 @@ impl Cache {
         self.pool.get() == pool
     }
 
+    /// Whether the thread frees what other threads allocate.
+    pub(super) fn frees_more(&self) -> bool {
+        self.flow.frees.get() > self.flow.allocations.get()
+    }
+
     /// Ends a pool's use of the cache: the caller holds the turn, and took blocks and sums.
     pub(super) fn clear(&self) {
         self.pool.set(0);

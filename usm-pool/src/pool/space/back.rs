@@ -1,7 +1,8 @@
 //! How blocks come back, and the store that the caches of threads share.
 
-use super::super::bins::{self, Bins, Chain};
+use super::super::bins::{self, Bins, Chain, Taken};
 use super::super::choice::Demand;
+use super::super::classes::{self, Ticket};
 use super::{Gone, Space, State, Travel};
 
 impl<U: Travel, H> Space<U, H> {
@@ -13,8 +14,7 @@ impl<U: Travel, H> Space<U, H> {
             return false;
         }
         let block = self.at(slot);
-        let (address, size) = (block.address.get(), block.size.get());
-        self.out.remove(&address);
+        let size = block.size.get();
         self.counters.out -= size;
         self.counters.blocks_out -= 1;
         self.enlist(slot, gone);
@@ -29,37 +29,39 @@ impl<U: Travel, H> Space<U, H> {
         }
     }
 
-    /// Takes what a cache could not hold: small blocks wait for the next cache that needs them.
-    pub(crate) fn take_over(&mut self, mut chain: Chain, gone: &mut Gone<U>) {
+    /// Takes what a cache could not hold: small blocks wait for the next cache that needs them. All
+    /// do that `passes_on` says: they are of a thread that frees what others allocate.
+    pub(crate) fn take_over(&mut self, mut chain: Chain, passes_on: bool, gone: &mut Gone<U>) {
         let table = self.table.clone();
         let room = bins::room_of_store(self.counters.reserved);
         while let Some(slot) = chain.pop(&table) {
-            match table.get(slot).filter(|block| block.size.get() <= bins::SMALL) {
-                Some(block) => {
+            match table.get(slot).filter(|block| block.size.get() <= classes::SMALL) {
+                Some(block) if passes_on => self.store.put_any(slot, block),
+                Some(block) if self.store.bytes() <= room => {
                     let more = self.store.put(&table, slot, block, room);
                     self.take_chain(more, gone);
                 }
-                None => _ = self.take_back(slot, gone),
+                _ => _ = self.take_back(slot, gone),
             }
         }
     }
 
     /// A small block of the shared store, and some more for the cache whose turn the caller holds.
-    pub(crate) fn take_stored(&mut self, demand: &Demand, cache: &Bins) -> Option<u32> {
-        if demand.size > bins::SMALL || self.store.is_empty() {
+    pub(crate) fn take_stored(&mut self, demand: &Demand, cache: &Bins) -> Option<Ticket> {
+        if demand.size > classes::SMALL || self.store.is_empty() {
             return None;
         }
         let Demand { size, alignment, queue, .. } = *demand;
         let take = || self.store.take(&self.table, size, alignment, queue);
-        let (slot, _) = take()?;
+        let Taken { ticket, .. } = take()?;
         let more = bins::BATCH.0.min((bins::BATCH.1 / size) as u32);
         if cache.is_poor() {
-            for (slot, block) in core::iter::from_fn(take).take(more as usize) {
-                let none = cache.put(&self.table, slot, block, u64::MAX);
+            for Taken { ticket, block } in core::iter::from_fn(take).take(more as usize) {
+                let none = cache.put(&self.table, ticket.slot(), block, u64::MAX);
                 debug_assert!(none.is_empty());
             }
         }
-        Some(slot)
+        Some(ticket)
     }
 
     /// Puts the shared store's blocks back.

@@ -1,7 +1,7 @@
 //! How blocks are cut and merged.
 
 use super::super::table::NONE;
-use super::{Block, Gone, Key, Order, Space, State, Travel, keep};
+use super::{Block, Gone, Order, QUEUES, Space, State, Travel, keep};
 
 impl<U: Travel, H> Space<U, H> {
     /// Puts a block into its list, merged with free neighbours as far as their orders join.
@@ -32,21 +32,25 @@ impl<U: Travel, H> Space<U, H> {
 
     /// Puts a free block into its list.
     pub(super) fn list(&mut self, slot: u32) {
-        let (order, key) = self.key(slot);
-        self.free.entry(order).or_default().insert(key);
+        let order = self.at(slot).order();
+        let block = self.table.get(slot);
+        let Some(block) = block else { return };
+        match order {
+            Order::Idle => self.idle.push(&self.table, slot, block),
+            order => self.used.entry(order).or_default().push(&self.table, slot, block),
+        }
     }
 
-    pub(super) fn key(&self, slot: u32) -> (Order, Key) {
-        let block = self.at(slot);
-        (block.order(), (block.size.get(), block.address.get(), slot))
-    }
-
+    /// Takes a free block out of its list.
     pub(super) fn unlist(&mut self, slot: u32, order: Order) {
-        let (_, key) = self.key(slot);
-        if let Some(list) = self.free.get_mut(&order) {
-            list.remove(&key);
-            if list.is_empty() && order != Order::Idle {
-                self.free.remove(&order);
+        let Some(block) = self.table.get(slot) else { return };
+        if order == Order::Idle {
+            return self.idle.remove(&self.table, block);
+        }
+        if let Some(free) = self.used.get_mut(&order) {
+            free.remove(&self.table, block);
+            if free.is_empty() && self.used.len() > QUEUES {
+                self.used.remove(&order);
             }
         }
     }
@@ -122,7 +126,7 @@ impl<U: Travel, H> Space<U, H> {
             self.enlist(back, gone);
         }
         self.at(slot).set_state(State::Out);
-        self.out.insert(address, slot);
+        self.places.mark(self.at(slot).segment.get(), address, slot);
         self.counters.out += size;
         self.counters.blocks_out += 1;
     }

@@ -1,10 +1,9 @@
 //! The segments of a space, and what reports ask of them.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::super::table::NONE;
-use super::{Block, Gone, Key, Order, Segment, Space, State, Travel, UNIT, keep};
+use super::{Block, Gone, Order, Segment, Space, State, Travel, UNIT, keep};
 
 impl<U: Travel, H> Space<U, H> {
     /// Reserves bytes within the limit, before they are allocated.
@@ -33,6 +32,7 @@ impl<U: Travel, H> Space<U, H> {
         let slot = self.new_slot(address, bytes, (NONE, NONE), index as u32);
         self.segments[index] = Some(Segment { address, bytes, first: slot });
         self.handles[index] = Some(handle);
+        self.places.add(index as u32, address, bytes);
         self.detached += 1;
         self.counters.peak_reserved = self.counters.peak_reserved.max(self.counters.reserved);
         slot
@@ -41,14 +41,15 @@ impl<U: Travel, H> Space<U, H> {
     /// Takes a segment out that is one idle block, the largest first. Its bytes stay reserved until
     /// [`unreserve`](Self::unreserve).
     pub(crate) fn remove_idle_segment(&mut self) -> Option<(Segment, H)> {
-        let idle = self.free.get(&Order::Idle)?;
-        let whole = |key: &&Key| {
-            let block = self.at(key.2);
-            block.before.get() == NONE && block.after.get() == NONE
-        };
-        let slot = idle.iter().rev().find(whole)?.2;
+        let whole = self.segments().filter(|(_, segment)| {
+            let block = self.at(segment.first);
+            block.state() == State::Free && block.is_idle() && block.after.get() == NONE
+        });
+        let (index, Segment { first: slot, address, .. }) =
+            whole.max_by_key(|(_, segment)| (segment.bytes, segment.address))?;
         self.unlist(slot, Order::Idle);
-        let index = self.at(slot).segment.get() as usize;
+        self.places.remove(index, address);
+        let index = index as usize;
         self.at(slot).set_state(State::Vacant);
         self.vacant.push(slot);
         self.segments[index].take().zip(self.handles[index].take())
@@ -56,15 +57,13 @@ impl<U: Travel, H> Space<U, H> {
 
     /// Bytes of free blocks: without operations, and with some.
     pub(crate) fn free_bytes(&self) -> (u64, u64) {
-        let sum = |list: &BTreeSet<Key>| list.iter().map(|key| key.0).sum::<u64>();
-        let idle = self.free.get(&Order::Idle).map_or(0, sum);
-        let all: u64 = self.free.values().map(sum).sum();
-        (idle, all - idle)
+        (self.idle.bytes, self.used.values().map(|free| free.bytes).sum())
     }
 
     /// Bytes of the largest free block.
     pub(crate) fn largest_free(&self) -> u64 {
-        self.free.values().filter_map(|list| list.last()).map(|key| key.0).max().unwrap_or(0)
+        let lists = core::iter::once(&self.idle).chain(self.used.values());
+        lists.map(|free| free.largest(&self.table)).max().unwrap_or(0)
     }
 
     /// The segments in use, by number.
@@ -107,15 +106,17 @@ impl<U: Travel, H> Space<U, H> {
             let (mut at, mut before) = (segment.address, NONE);
             let mut slot = segment.first;
             while slot != NONE {
-                let (block, (order, key)) = (self.at(slot), self.key(slot));
+                let block = self.at(slot);
                 let place = (block.address.get(), block.before.get(), block.segment.get());
                 assert_eq!(place, (at, before, index), "slot {slot}");
                 let size = block.size.get();
                 assert!(size > 0 && size % UNIT == 0, "slot {slot} of {size} bytes");
                 match block.state() {
                     State::Free => {
-                        let is_listed = self.free.get(&order).is_some_and(|list| list.contains(&key));
-                        assert!(is_listed, "slot {slot} is in no list");
+                        let mut all =
+                            self.free(block.order()).into_iter().flat_map(|free| free.all(&self.table));
+                        let key = (size, at, slot);
+                        assert!(all.any(|listed| listed == key), "slot {slot} is in no list");
                         listed += 1;
                         let next = self.block(block.after.get());
                         let joins = next.is_some_and(|next| {
@@ -125,7 +126,11 @@ impl<U: Travel, H> Space<U, H> {
                     }
                     State::Out => {
                         out = (out.0 + size, out.1 + 1);
-                        assert_eq!(self.out.get(&at), Some(&slot));
+                        let found = self.block_at(index, at + size - 1);
+                        assert!(
+                            found.is_some_and(|found| core::ptr::eq(found, block)),
+                            "slot {slot} is not found"
+                        );
                         assert!(block.bytes.get() <= size, "slot {slot}");
                     }
                     State::Quarantined => leaked += size,
@@ -137,9 +142,10 @@ impl<U: Travel, H> Space<U, H> {
             assert_eq!(at, segment.address + segment.bytes, "segment {index}");
             bytes += segment.bytes;
         }
-        assert_eq!(listed, self.free.values().map(BTreeSet::len).sum::<usize>());
+        let lists = core::iter::once(&self.idle).chain(self.used.values());
+        assert_eq!(listed, lists.map(|free| free.blocks).sum::<usize>());
         assert_eq!(out, (self.counters.out, self.counters.blocks_out));
-        assert_eq!((self.out.len() as u64, leaked), (out.1, self.counters.leaked));
+        assert_eq!(leaked, self.counters.leaked);
         assert!(bytes <= self.counters.reserved, "{bytes} of {} reserved", self.counters.reserved);
     }
 }
