@@ -67,6 +67,7 @@ impl FailingDriver for Driver {
         "cuCtxPushCurrent_v2",
         "cuDevicePrimaryCtxRetain",
     ];
+    const OF_POOLS: &'static [&'static str] = &["cuMemFree_v2", "cuEventQuery"];
     const KEPT_WITHOUT: &'static [&'static str] = &["cuCtxPushCurrent_v2"];
 
     fn context(&self) -> usm_core::Result<Context<Cuda>> {
