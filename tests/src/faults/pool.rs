@@ -8,8 +8,9 @@ use super::{FailingDriver, LONG, ORDERS};
 /// More than the segments of the program below.
 const SEGMENTS: u64 = 10;
 
-/// The calls of each function fail from the first, second, ... one on while a pool grows, serves two queues and
-/// trims: the pool says what it holds, and what the driver did not take back is all that is lost.
+/// The calls of each function fail from the first, second, ... one on while a pool grows, serves
+/// two queues and trims: the pool says what it holds, and only what the driver did not take back is
+/// lost.
 pub fn a_pool_with_a_fault_anywhere_says_what_it_holds<D: FailingDriver>(driver: &D) {
     let mut before = driver.objects();
     let functions = D::ROUND_TRIP.iter().chain(D::OF_POOLS);

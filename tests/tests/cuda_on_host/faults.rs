@@ -108,6 +108,7 @@ macro_rules! tests {
 }
 
 usm_tests::fault_cases!(tests);
+tests!(a_pool_with_a_fault_anywhere_says_what_it_holds);
 
 fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")
