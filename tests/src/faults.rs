@@ -9,8 +9,10 @@ use usm_core::{
     PointerInfo, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
+mod pool;
 pub mod step;
 
+pub use pool::a_pool_with_a_fault_anywhere_says_what_it_holds;
 pub use step::Step;
 
 /// Both orders that a queue may have.
@@ -34,6 +36,8 @@ pub trait FailingDriver: Sized + 'static {
     const STEPS: &'static [(&'static str, &'static str, Step<Self>)];
     /// The driver calls of a round trip.
     const ROUND_TRIP: &'static [&'static str];
+    /// The call that frees memory of a pool, and other calls that a pool makes.
+    const OF_POOLS: &'static [&'static str];
     /// Calls of the round trip without which memory cannot be freed or completion cannot be
     /// observed. If one fails, the context keeps its objects.
     const KEPT_WITHOUT: &'static [&'static str];

@@ -322,10 +322,18 @@ impl<B: Backend> Allocation<B> {
     /// Those of [`wait_for_uses`](Self::wait_for_uses).
     #[cfg(feature = "alloc")]
     pub fn wait_for_earlier_owners(&self) -> Result<()> {
-        match self.body.uses.has_inherited() {
+        match self.has_earlier_uses() {
             true => self.wait_for_uses(Access::Write),
             false => Ok(()),
         }
+    }
+
+    /// Whether operations of the block's earlier owners may still use it.
+    pub(crate) fn has_earlier_uses(&self) -> bool {
+        #[cfg(feature = "alloc")]
+        return self.body.uses.has_inherited();
+        #[cfg(not(feature = "alloc"))]
+        false
     }
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {

@@ -60,6 +60,12 @@ impl<B: Backend> Inherited<B> {
     pub const fn none() -> Self {
         Self(Uses::new())
     }
+
+    /// Whether there are none.
+    #[cfg(any(usm_valgrind, usm_asan))]
+    pub fn is_empty(&self) -> bool {
+        !self.0.has_inherited()
+    }
 }
 
 impl<B: Backend> From<Pending<B>> for Inherited<B> {

@@ -106,11 +106,13 @@ pub mod ends {
     };
 }
 
-/// The locks for models and valgrind, and memcheck's requests, for usm-pool. No part of the
-/// interface.
-#[cfg(any(loom, usm_valgrind))]
+/// The locks for models and valgrind, and requests to memory checkers, for usm-pool. No part of
+/// the interface.
+#[cfg(any(loom, usm_valgrind, usm_asan))]
 #[doc(hidden)]
 pub mod substitute {
+    #[cfg(any(usm_valgrind, usm_asan))]
+    pub use crate::sync::checker::{hide, show};
     #[cfg(usm_valgrind)]
     pub use crate::sync::memcheck::without_values;
     #[cfg(loom)]

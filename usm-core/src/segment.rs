@@ -46,8 +46,8 @@ impl<B: Backend> Segment<B> {
         match outcome {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                #[cfg(usm_valgrind)]
-                crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
+                #[cfg(any(usm_valgrind, usm_asan))]
+                crate::sync::checker::hide(block.pointer.as_ptr(), block.size);
                 Ok(Self { context: context.clone(), block })
             }
             Err(error) => {
@@ -68,6 +68,8 @@ impl<B: Backend> Segment<B> {
         // SAFETY: a copy of an original that is forgotten.
         let context = unsafe { core::ptr::read(&self.context) };
         let block = self.block;
+        #[cfg(any(usm_valgrind, usm_asan))]
+        crate::sync::checker::show(block.pointer.as_ptr(), block.size, !uses.is_empty());
         mem::forget(self);
         release_after(&context, Release::Removed(block), uses);
     }
@@ -75,6 +77,8 @@ impl<B: Backend> Segment<B> {
 
 impl<B: Backend> Drop for Segment<B> {
     fn drop(&mut self) {
+        #[cfg(any(usm_valgrind, usm_asan))]
+        crate::sync::checker::show(self.block.pointer.as_ptr(), self.block.size, false);
         release_after(&self.context, Release::Removed(self.block), Pending::none());
     }
 }

@@ -1,6 +1,8 @@
 //! The only place that names atomics and locks. A target without compare-and-swap, or a model
 //! checker, needs changes only in this file.
 
+#[cfg(any(usm_valgrind, usm_asan))]
+pub(crate) mod checker;
 #[cfg(feature = "alloc")]
 pub(crate) mod helgrind;
 #[cfg(usm_valgrind)]

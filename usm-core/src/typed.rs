@@ -201,7 +201,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         if is_zero {
             return Ok(array);
         }
-        if array.kind().is_host_accessible() {
+        // Bytes that work of an earlier owner still uses follow it on the device.
+        if array.kind().is_host_accessible() && !array.allocation.has_earlier_uses() {
             let _guard = array.allocation.host_guard(Access::Write)?;
             // SAFETY: the block is live, host accessible, exclusively ours, and has at least
             // `bytes` bytes; the guard keeps the device away if it must.

@@ -12,6 +12,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{AllocKind, Allocation, Context, ErrorKind, MemorySource, QueueOrder, Request};
 use usm_pool::pool::BlockState;
+use usm_pool::snapshot::{Device, Snapshot};
 use usm_pool::{Pool, PoolOptions};
 
 fn request(size: usize) -> Request {
@@ -257,6 +258,29 @@ fn a_pool_ends_once_whoever_frees_last() {
         assert_eq!((mock.live_blocks(), mock.violations()), (0, vec![]));
         assert_eq!(context.stats().sum.live, 0);
     }
+}
+
+/// Viewers know a block that its owner has freed while work still uses it.
+#[test]
+fn a_snapshot_shows_blocks_in_use_without_owner_as_pending() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let pool = Pool::new(&context, AllocKind::Shared);
+    let [mut pending, live, idle] =
+        [500, 600, 700].map(|size| pool.allocate(&request(size)).expect("memory"));
+    let _ = queue.fill_bytes(&mut pending, 0, 500, &[1]).expect("a fill");
+    drop((pending, idle));
+    let segments = pool.snapshot().iter().map(|segment| segment.for_viewers("shared")).collect();
+    let device = Device { name: "mock".into(), total: 1 << 30, segments, events: Vec::new() };
+    let states: Vec<_> =
+        device.segments[0].blocks.iter().map(|block| (block.size, block.is_pending)).collect();
+    assert_eq!(states, [(512, true), (640, false)]);
+    let pickle = Snapshot { devices: vec![device] }.pickle();
+    let has = |text: &str| pickle.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("active_pending_free") && has("active_allocated") && has("inactive"));
+    mock.finish();
+    drop(live);
 }
 
 /// A block of another queue's unfinished work stays in the cache for its own queue.

@@ -1,14 +1,15 @@
-//! Models of an arena whose parts several threads claim and return during operations on them:
-//! `cargo xtask loom`. The backend is the mock, which counts the events that an operation waits
-//! for.
+//! Models of an arena whose parts several threads claim and return during operations on them, and
+//! of the caches of a pool: `cargo xtask loom`. The backend of the arena is the mock, which counts
+//! the events that an operation waits for.
 #![cfg(loom)]
 
 use loom::sync::Arc;
 use loom::thread;
+use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Operation, Progress};
-use usm_core::{AllocKind, Allocation, Context, Queue, QueueOrder};
+use usm_core::{AllocKind, Allocation, Context, MemorySource, Queue, QueueOrder, Request};
 use usm_pool::arena::{Arena, ArenaError};
-use usm_pool::{Buffer, Options, Problem, plan};
+use usm_pool::{Buffer, Options, Pool, PoolOptions, Problem, plan};
 
 /// Every switch between threads that the program allows, with a limited number of forced ones.
 fn model(run: impl Fn() + Sync + Send + 'static) {
@@ -118,5 +119,55 @@ fn a_claim_serves_once() {
         assert!(arena.tensor(8).is_ok());
         drop((arena, queue, context));
         mock.finish();
+    });
+}
+
+fn blocks_of(context: &Context<HostHeap>, limit: usize) -> Pool<HostHeap> {
+    let mut options = PoolOptions::default();
+    (options.limit, options.segment) = (Some(limit), limit);
+    Pool::with(context, AllocKind::Shared, options)
+}
+
+fn take(pool: &Pool<HostHeap>, size: usize) -> usm_core::Result<Allocation<HostHeap>> {
+    pool.allocate(&Request::new(AllocKind::Shared, size))
+}
+
+/// A context and a pool with the locks of both used once, and this thread's cache.
+fn pool_in_use(limit: usize) -> (Context<HostHeap>, Pool<HostHeap>) {
+    let context = HostHeap::new().context();
+    let pool = blocks_of(&context, limit);
+    drop(take(&pool, 64).expect("memory"));
+    pool.trim(0);
+    (context, pool)
+}
+
+/// Waits for what a thread does at its end: loom's `join` returns before.
+fn until(is_done: impl Fn() -> bool) {
+    while !is_done() {
+        thread::yield_now();
+    }
+}
+
+fn has_ended(context: &Context<HostHeap>) -> bool {
+    (context.stats().sum.live, context.stats().reserved) == (0, 0)
+}
+
+/// The last handle goes while another thread allocates and frees a block, which it may keep or
+/// return: the segments go back.
+#[test]
+fn a_pool_ends_while_a_thread_is_inside_its_cache() {
+    model(|| {
+        let (context, pool) = pool_in_use(128);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let block = take(&pool, 64).expect("memory");
+                drop(pool);
+                drop(block);
+            })
+        };
+        drop(pool);
+        other.join().expect("no panic");
+        until(|| has_ended(&context));
     });
 }

@@ -380,6 +380,24 @@ fn a_callback_frees_allocates_or_gives_up() {
     assert!(pool.allocate(&request(8192)).is_err(), "three retries at most");
     assert!(calls.load(Ordering::Relaxed) <= 5);
     check(&pool);
+    // One that needs memory of the full pool itself is not called again.
+    let (inside, counted) = (pool.clone(), Arc::clone(&calls));
+    let before = calls.load(Ordering::Relaxed);
+    pool.on_exhausted(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        inside.allocate(&request(8192)).is_ok()
+    });
+    assert!(pool.allocate(&request(8192)).is_err());
+    assert_eq!(calls.load(Ordering::Relaxed), before + 1);
+    // Also after the panic above: one that gives up what it has lets its thread go on.
+    let (inside, of_callback) = (pool.clone(), Arc::clone(&held));
+    pool.on_exhausted(move |_| {
+        of_callback.lock().expect("no panic").clear();
+        inside.allocate(&request(64)).is_ok()
+    });
+    let all = pool.allocate(&request(4096)).expect("freed by the callback");
+    held.lock().expect("no panic").push(all);
+    drop(pool.allocate(&request(4096)).expect("freed by the callback"));
     pool.on_exhausted(|_| false);
 }
 

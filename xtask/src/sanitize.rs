@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use crate::Failure;
-use crate::command::{command, probe};
+use crate::command::{command, probe, run as run_command};
 use crate::environment;
 use crate::report::{self, Report};
 use crate::test;
@@ -57,6 +57,9 @@ const PARTS: [Part; 12] = [
 /// of the parent's threads, and reports memory that only these refer to.
 const SKIPPED: &str = "tests::children_";
 
+/// The flag makes the blocks of pools known to the sanitizer (`usm-core/src/sync/checker.rs`).
+const FLAGS: &str = "-Zsanitizer=address --cfg usm_asan";
+
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -71,6 +74,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let suppressions = environment::root().join("tests/sanitizers/leaks.txt");
     let mut report = Report::new();
     test::drivers(&mut report);
+    planted(&mut report);
     for part in parts {
         // Sizes that no machine has must return null, as without the sanitizer. Intel's OpenCL
         // runtime replaces the signal stacks of threads, and the sanitizer would free those instead
@@ -83,7 +87,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         test.args(["test", "-p", part.package, "--all-features", "--no-fail-fast"]).args(part.targets);
         test.args(["--target", TARGET, "--target-dir"])
             .arg(environment::target_dir().join("sanitize"))
-            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("RUSTFLAGS", FLAGS)
             .env("LD_LIBRARY_PATH", environment::runtime_folders())
             .env("ASAN_OPTIONS", options)
             .env("LSAN_OPTIONS", format!("print_suppressions=0:suppressions={}", suppressions.display()))
@@ -96,6 +100,25 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         report.command(&format!("AddressSanitizer: {}", part.name), &mut test);
     }
     report.finish()
+}
+
+/// A checker that does not find a read of a pool's freed block would find none in the tests.
+fn planted(report: &mut Report) {
+    const FOUND: i32 = 99;
+    for (source, status) in [("pool written", 0), ("pool freed", FOUND)] {
+        let mut program = nightly();
+        program.args(["run", "--quiet", "-p", "usm-tests", "--all-features", "--bin", "planted"]);
+        program.args(["--target", TARGET, "--target-dir"]).arg(environment::target_dir().join("sanitize"));
+        program.env("RUSTFLAGS", FLAGS).env("ASAN_OPTIONS", format!("exitcode={FOUND}"));
+        program.arg("--").args(source.split(' '));
+        report.check(&format!("AddressSanitizer: planted: {source}"), || {
+            let outcome = run_command(&mut program);
+            match outcome.code {
+                Some(code) if code == status => Ok(()),
+                _ => Err(format!("ended with {}, not with {status}", outcome.status)),
+            }
+        });
+    }
 }
 
 /// The nightly cargo; the outer cargo's variables would override `+nightly`.

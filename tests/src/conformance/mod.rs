@@ -12,6 +12,7 @@ pub mod memory;
 pub mod order;
 pub mod plan;
 pub mod pool;
+pub mod pool_work;
 pub mod query;
 pub mod queue_memory;
 pub mod sharing;
@@ -147,6 +148,10 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, pool:
             a_pool_serves_every_kind values_survive_the_reuse_of_their_blocks blocks_outlive_their_pool
             a_pool_refuses_as_its_context);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, pool_work:
+            every_operation_works_on_pooled_blocks random_work_on_pooled_blocks_is_the_plain_one
+            threads_draw_from_one_pool a_failure_stays_with_the_blocks_of_its_queue
+            pooled_blocks_are_exported_as_memory_of_the_context kernels_run_on_pooled_blocks);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, accounting:
             statistics_follow_every_kind blocks_and_refusals_are_listed the_peak_is_that_of_the_sum history_keeps_the_last_records
             the_same_program_has_the_same_books

@@ -67,6 +67,7 @@ impl FailingDriver for Driver {
         "cuCtxPushCurrent_v2",
         "cuDevicePrimaryCtxRetain",
     ];
+    const OF_POOLS: &'static [&'static str] = &["cuMemFree_v2", "cuEventQuery"];
     const KEPT_WITHOUT: &'static [&'static str] = &["cuCtxPushCurrent_v2"];
 
     fn context(&self) -> usm_core::Result<Context<Cuda>> {
@@ -107,6 +108,7 @@ macro_rules! tests {
 }
 
 usm_tests::fault_cases!(tests);
+tests!(a_pool_with_a_fault_anywhere_says_what_it_holds);
 
 fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")

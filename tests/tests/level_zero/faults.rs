@@ -60,6 +60,7 @@ impl FailingDriver for Driver {
         "zeCommandListAppendMemoryFill",
         "zeCommandListAppendBarrier",
     ];
+    const OF_POOLS: &'static [&'static str] = &["zeMemFree", "zeMemFreeExt", "zeEventQueryStatus"];
     const KEPT_WITHOUT: &'static [&'static str] = &[];
 
     fn context(&self) -> usm_core::Result<Context<LevelZero>> {

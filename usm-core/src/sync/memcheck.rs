@@ -9,6 +9,13 @@ pub fn without_values(base: *const u8, len: usize) {
     super::valgrind::request([MAKE_MEM_UNDEFINED, base.addr(), len, 0, 0, 0]);
 }
 
+/// Marks these bytes as not addressable. Does nothing outside of valgrind.
+pub(super) fn without_access(base: *const u8, len: usize) {
+    /// `VG_USERREQ__MAKE_MEM_NOACCESS`: `'M'`, `'C'`, 0.
+    const MAKE_MEM_NOACCESS: usize = 0x4d43_0000;
+    super::valgrind::request([MAKE_MEM_NOACCESS, base.addr(), len, 0, 0, 0]);
+}
+
 /// Marks these bytes as initialised. Does nothing outside of valgrind.
 pub fn with_values(base: *const u8, len: usize) {
     /// `VG_USERREQ__MAKE_MEM_DEFINED`: `'M'`, `'C'`, 2.

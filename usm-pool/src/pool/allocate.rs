@@ -15,7 +15,7 @@ use super::classes::Ticket;
 use super::space::Space;
 #[cfg(feature = "std")]
 use super::threads;
-use super::{Pool, table};
+use super::{Pool, callback, table};
 #[cfg(feature = "std")]
 use super::{Shared, bins, classes};
 
@@ -43,7 +43,7 @@ impl<B: Backend + 'static> Pool<B> {
             };
             let callback = shared.callback.lock().clone();
             match callback {
-                Some(free) if free(requested) => {}
+                Some(free) if callback::call(&free, requested) => {}
                 _ => break,
             }
         }
@@ -104,6 +104,8 @@ impl<B: Backend + 'static> Pool<B> {
         let shared = self.shared();
         let block = shared.block_of(own.address, bytes as u64, alignment);
         let lender = NonNull::from(shared);
+        #[cfg(any(usm_valgrind, usm_asan))]
+        usm_core::substitute::show(block.pointer.as_ptr(), block.size, !own.uses.is_empty());
         // SAFETY: the block lies in a segment that lives until it is back, is nobody else's, and
         // comes with all operations on its bytes. The pool and its context live until the last
         // block is back, whatever becomes of this handle.
@@ -190,11 +192,6 @@ impl<B: Backend + 'static> Pool<B> {
             }
         }
         let given = self.choose(demand, bytes)?;
-        #[cfg(usm_valgrind)]
-        if given.uses.is_empty() {
-            let block = shared.block_of(given.address, bytes, 1);
-            usm_core::substitute::without_values(block.pointer.as_ptr(), block.size);
-        }
         let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
         table.set_uses(given.slot, given.uses);
         let ticket = Ticket::new(given.slot, block.size.get());

@@ -125,6 +125,10 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
 
     #[inline]
     unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, mut uses: Pending<B>) {
+        #[cfg(any(usm_valgrind, usm_asan))]
+        if uses.is_empty() {
+            usm_core::substitute::hide(block.pointer.as_ptr(), block.size);
+        }
         // SAFETY: as of this function.
         if !unsafe { take_back_cached(lender, slot, block, Some(&mut uses)) } {
             // SAFETY: as of this function.
@@ -134,6 +138,8 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
 
     #[inline(always)]
     unsafe fn take_back_unused(lender: NonNull<Self>, slot: u32, block: &Block) {
+        #[cfg(any(usm_valgrind, usm_asan))]
+        usm_core::substitute::hide(block.pointer.as_ptr(), block.size);
         // SAFETY: as of this function.
         if !unsafe { take_back_cached(lender, slot, block, None) } {
             // SAFETY: as of this function.

@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
+#[cfg(not(feature = "std"))]
+use core::sync::atomic::fence;
 
 use usm_core::backend::ContextOps;
 use usm_core::segment::Segment;
@@ -16,6 +18,8 @@ use super::space::Gone;
 #[cfg(feature = "std")]
 use super::threads;
 use super::{Shared, SpaceOf, bins};
+#[cfg(feature = "std")]
+use crate::sync::atomics::fence;
 
 impl<B: Backend + 'static> Ground for Shared<B> {
     type Uses = Pending<B>;
@@ -86,7 +90,7 @@ impl<B: Backend + 'static> Ground for Shared<B> {
 
     fn pause(&self) {
         #[cfg(feature = "std")]
-        std::thread::yield_now();
+        crate::sync::yield_now();
         #[cfg(not(feature = "std"))]
         core::hint::spin_loop();
     }

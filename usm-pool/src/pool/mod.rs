@@ -21,6 +21,7 @@
 
 mod allocate;
 mod bins;
+mod callback;
 mod choice;
 mod classes;
 mod give_back;
@@ -44,6 +45,7 @@ use usm_core::{AllocKind, Backend, Context, Pending, Queue};
 
 use crate::sync::Mutex;
 
+use callback::Callback;
 use choice::Ground;
 pub use choice::Reuse;
 use ground::Handle;
@@ -70,8 +72,6 @@ impl<B: Backend> Travel for Pending<B> {
         Self::join(self, others)
     }
 }
-
-type Callback = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
 type SpaceOf<B> = Space<Pending<B>, Segment<B>>;
 
@@ -231,7 +231,8 @@ impl<B: Backend + 'static> Pool<B> {
     }
 
     /// Calls `free` with the requested bytes when a request finds no memory, up to three times.
-    /// `free` may drop blocks, and says whether to try again. It replaces an earlier one.
+    /// `free` may drop blocks, and says whether to try again. It may allocate; requests inside of
+    /// it call no such function. It replaces an earlier one.
     pub fn on_exhausted(&self, free: impl Fn(u64) -> bool + Send + Sync + 'static) {
         let new: Callback = Arc::new(free);
         let old = self.shared().callback.lock().replace(new);

@@ -13,14 +13,16 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::sync::atomic::Ordering;
+#[cfg(not(loom))]
 use std::thread_local;
 
 use usm_core::per_thread::{self, Claim, Claims, Turn};
 
 use super::bins::{Bins, Flow};
 use super::table::Num64;
-use crate::sync::Mutex;
+use crate::sync::atomics::{AtomicBool, fence};
+use crate::sync::{Mutex, yield_now};
 
 /// Caches of a thread.
 const CACHES: usize = 16;
@@ -44,17 +46,32 @@ pub(super) struct Cache {
     /// Numbers for allocations: the next one, and one past the last.
     pub(super) ids: (Num64, Num64),
     bins: spin::Once<Box<Bins>>,
+    /// Stands for the lists in models, which fail if two uses are not ordered.
+    #[cfg(loom)]
+    lists: loom::cell::UnsafeCell<()>,
     keeper: Mutex<Option<Weak<dyn Keeper>>>,
 }
 
 /// The caches of one thread.
 struct Local([Cache; CACHES]);
 
+// SAFETY: of loom's cell, which fails a model where two uses are not ordered.
+#[cfg(loom)]
+unsafe impl Sync for Cache {}
+
+#[cfg(not(loom))]
 static LOCALS: Claims<Local> = Claims::new();
 
 /// Held by a thread that closes other threads' caches, for a few instructions of each. No fork
 /// happens meanwhile.
+#[cfg(not(loom))]
 static CLOSING: Mutex<()> = Mutex::new(());
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref LOCALS: Claims<Local> = Claims::new();
+    static ref CLOSING: Mutex<()> = Mutex::new(());
+}
 
 fn closing<R>(call: impl FnOnce() -> R) -> R {
     usm_core::ends::delay_forks(|| {
@@ -64,28 +81,66 @@ fn closing<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// For tests: a system without a barrier in all threads.
-static NO_BARRIER: AtomicBool = AtomicBool::new(false);
+static NO_BARRIER: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
 
 /// For tests.
 pub fn set_no_barrier(value: bool) {
     NO_BARRIER.store(value, Ordering::Relaxed);
 }
 
+#[cfg(not(loom))]
 fn barrier() -> bool {
     !NO_BARRIER.load(Ordering::Relaxed) && per_thread::in_all_threads()
 }
 
+/// In models the owner has the other half.
+#[cfg(loom)]
+fn barrier() -> bool {
+    fence(Ordering::SeqCst);
+    !NO_BARRIER.load(Ordering::Relaxed)
+}
+
+#[cfg(not(loom))]
 thread_local! {
     static HERE: Cell<Option<&'static Claim<Local>>> = const { Cell::new(None) };
-    static EXIT: Exit = const { Exit };
+    static EXIT: Exit = const { Exit() };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static HERE: Cell<Option<&'static Claim<Local>>> = Cell::new(None);
+    static EXIT: Exit = Exit(Cell::new(None));
+}
+
+/// The caches of the calling thread.
+#[inline(always)]
+fn find_local() -> Option<&'static Claim<Local>> {
+    #[cfg(loom)]
+    return HERE.try_with(Cell::get).ok().flatten();
+    #[cfg(not(loom))]
+    HERE.get()
+}
+
+fn set_local(local: Option<&'static Claim<Local>>) {
+    // A model's thread may have lost it at its end.
+    let _ = HERE.try_with(|here| here.set(local));
 }
 
 /// Returns the blocks of a thread at its end.
-struct Exit;
+struct Exit(
+    /// A model's thread has lost its other values by then.
+    #[cfg(loom)]
+    Cell<Option<&'static Claim<Local>>>,
+);
 
 impl Drop for Exit {
     fn drop(&mut self) {
-        let Some(local) = HERE.take() else { return };
+        #[cfg(loom)]
+        let local = self.0.take();
+        #[cfg(not(loom))]
+        let local = find_local();
+        let Some(local) = local else { return };
+        set_local(None);
         local.0.iter().for_each(leave);
         local.give_up();
     }
@@ -93,8 +148,14 @@ impl Drop for Exit {
 
 /// A number for a new pool. Pools that follow each other do not share caches.
 pub(super) fn new_pool() -> u64 {
+    #[cfg(not(loom))]
     static NEXT: Num64 = Num64::new(1);
-    static PREPARED: AtomicBool = AtomicBool::new(false);
+    // Each run of a model has the same numbers.
+    #[cfg(loom)]
+    loom::lazy_static! {
+        static ref NEXT: Num64 = Num64::new(1);
+    }
+    static PREPARED: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
     if !PREPARED.swap(true, Ordering::Relaxed) {
         // Without the barrier each thread returns its blocks by itself.
         let _ = per_thread::prepare();
@@ -111,6 +172,8 @@ impl Cache {
             flow: Flow::new(),
             ids: (Num64::new(0), Num64::new(0)),
             bins: spin::Once::new(),
+            #[cfg(loom)]
+            lists: loom::cell::UnsafeCell::new(()),
             keeper: Mutex::new(None),
         }
     }
@@ -147,7 +210,12 @@ impl Cache {
     /// [`end`](Self::end) follows, before the owner begins again or waits for anything.
     #[inline(always)]
     pub(super) fn begin(&self) -> bool {
-        self.turn.enter()
+        let is_open = self.turn.enter();
+        #[cfg(loom)]
+        if is_open {
+            self.lists.with_mut(|_| ());
+        }
+        is_open
     }
 
     #[inline(always)]
@@ -181,7 +249,7 @@ impl Cache {
 /// The calling thread's cache of a pool, if it has one.
 #[inline(always)]
 pub(super) fn find(pool: u64) -> Option<&'static Cache> {
-    let cache = &HERE.get()?.0[pool as usize % CACHES];
+    let cache = &find_local()?.0[pool as usize % CACHES];
     cache.is_of(pool).then_some(cache)
 }
 
@@ -192,14 +260,16 @@ pub(super) fn open(pool: u64, keeper: &Arc<impl Keeper + 'static>) -> Option<&'s
         answer(known);
         return Some(known);
     }
-    let local = match HERE.get() {
+    let local = match find_local() {
         Some(local) => local,
         None => {
             EXIT.try_with(|_| ()).ok()?;
             let make = || Local(core::array::from_fn(|_| Cache::new()));
             let place = |claim| Some(NonNull::from(Box::leak(Box::new(claim))));
             let local = LOCALS.claim(make, place)?;
-            HERE.set(Some(local));
+            set_local(Some(local));
+            #[cfg(loom)]
+            EXIT.with(|exit| exit.0.set(Some(local)));
             local
         }
     };
@@ -233,7 +303,7 @@ fn leave(cache: &Cache) {
             .is_some();
         if !is_left {
             // Another thread takes the blocks, in some instructions.
-            std::thread::yield_now();
+            yield_now();
             answer(cache);
         }
     }
@@ -259,7 +329,7 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
         let _ = own.enter(|_| take(own));
     }
     let place = pool as usize % CACHES;
-    let own = HERE.get().map(|local| core::ptr::from_ref(&**local));
+    let own = find_local().map(|local| core::ptr::from_ref(&**local));
     closing(|| {
         let is_other = |local: &Local| own != Some(core::ptr::from_ref(local)) && local.0[place].is_of(pool);
         let mut taken = alloc::vec::Vec::new();
@@ -271,6 +341,8 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
             |local| {
                 // One that an earlier call left closed may be another pool's.
                 if local.0[place].is_of(pool) {
+                    #[cfg(loom)]
+                    local.0[place].lists.with_mut(|_| ());
                     take(&local.0[place]);
                 }
                 taken.push(core::ptr::from_ref(local));

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
-use usm_core::{AllocKind, Context, Selector};
+use usm_core::{AllocKind, Selector};
 use usm_nrt::api::CLiveBlock;
 use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
+use usm_plan::usm_pool::Pool;
 
 use crate::device::queue::PyQueue;
 use crate::device::runtime::Stream;
@@ -23,7 +24,9 @@ use crate::text::error::Class;
 
 /// The source of new blocks.
 struct Source {
-    allocator: SourceAllocator<Dyn, Context<Dyn>>,
+    /// Blocks, and slabs of small ones, come from a pool of the context: a driver's call for each
+    /// takes microseconds.
+    allocator: SourceAllocator<Dyn, Pool<Dyn>>,
     kind: AllocKind,
     stream: Arc<Stream>,
 }
@@ -101,7 +104,7 @@ pub(crate) fn _nrt_take_source(
 ) -> PyResult<()> {
     let runtime = runtime(py)?;
     let (stream, kind) = (import::stream(py, source)?, kind.0);
-    let Some(allocator) = SourceAllocator::new(stream.context().clone(), kind) else {
+    let Some(allocator) = SourceAllocator::new(Pool::new(stream.context(), kind), kind) else {
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
     };

@@ -101,7 +101,7 @@ fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
 }
 
 /// As [`ready`], once for each format that the device takes and the kernel has; once on the host.
-fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
+pub(super) fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
     context: &Context<B>,
 ) -> Vec<Executable<K, B, D>> {
     if Module::formats(context).is_empty() {

@@ -62,7 +62,7 @@ impl Drop for MockContext {
 #[derive(Clone, Debug)]
 pub struct MockQueue {
     context: Arc<MockContext>,
-    id: u64,
+    pub(super) id: u64,
     order: QueueOrder,
 }
 

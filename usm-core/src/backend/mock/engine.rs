@@ -77,6 +77,14 @@ impl Engine {
         self.state.lock().lost = true;
     }
 
+    pub(super) fn hang(&self, queue: u64, hangs: bool) {
+        let hung = &mut self.state.lock().hung;
+        hung.retain(|known| *known != queue);
+        if hangs {
+            hung.push(queue);
+        }
+    }
+
     pub(super) fn is_lost(&self) -> bool {
         self.state.lock().lost
     }
@@ -217,7 +225,7 @@ impl Engine {
                 return false;
             }
             let ready: Vec<usize> =
-                (0..state.queued.len()).filter(|index| is_ready(&state.queued, *index)).collect();
+                (0..state.queued.len()).filter(|index| is_ready(&state, *index)).collect();
             if ready.is_empty() {
                 return false;
             }
@@ -266,8 +274,11 @@ impl Engine {
     }
 }
 
-fn is_ready(queued: &[Queued], index: usize) -> bool {
+fn is_ready(State { queued, hung, .. }: &State, index: usize) -> bool {
     let candidate = &queued[index];
+    if hung.contains(&candidate.queue) {
+        return false;
+    }
     let first_of_queue = || queued[..index].iter().all(|earlier| earlier.queue != candidate.queue);
     let done = |event: &Arc<EventState>| !event.is_pending();
     candidate.after.iter().all(done) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())

@@ -110,6 +110,11 @@ impl Mock {
         self.engine.mark_lost();
     }
 
+    /// Whether the work of a queue hangs: from now on it does not run, until a call with `false`.
+    pub fn hang(&self, queue: &MockQueue, hangs: bool) {
+        self.engine.hang(queue.id, hangs);
+    }
+
     /// Runs at most one ready operation. Returns whether there was one.
     pub fn step(&self) -> bool {
         self.engine.step()

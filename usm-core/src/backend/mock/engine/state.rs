@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) opened: Vec<usize>,
     /// In-order queues whose work failed, with the error that all later work gets.
     pub(super) failed: Vec<(u64, Error)>,
+    /// Queues whose work does not run.
+    pub(super) hung: Vec<u64>,
     pub(super) random: u64,
     pub(super) lost: bool,
 }
