@@ -1,7 +1,9 @@
 //! The free blocks that a cache holds, in a list for each size. Plain numbers, as the space: the
 //! same code serves the caches of threads, the store that they share, and replays.
 
-use super::classes::{CLASSES, HASHED, SMALL, Ticket, bin_of, size_of_class};
+#[cfg(feature = "std")]
+use super::classes::size_of_class;
+use super::classes::{CLASSES, HASHED, SMALL, Ticket, bin_of};
 use super::space::{Order, Travel};
 use super::table::{Block, NONE, Num32, Num64, Table};
 
@@ -242,6 +244,7 @@ impl Bins {
     }
 
     /// The same for a block of a ticket. Of an idle block with a class nothing is read.
+    #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn put_ticket<U: Travel>(
         &self,

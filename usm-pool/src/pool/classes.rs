@@ -39,6 +39,7 @@ pub(super) fn bin_of(size: u64) -> usize {
 }
 
 /// The size of the blocks of a class.
+#[cfg(any(feature = "std", test))]
 #[inline(always)]
 pub(super) fn size_of_class(class: usize) -> u64 {
     let octave = (class >> 5).saturating_sub(1);
@@ -86,6 +87,7 @@ impl Ticket {
         }
     }
 
+    #[cfg(feature = "std")]
     #[inline(always)]
     pub(super) fn class(self) -> Option<usize> {
         (self.0 & Self::HAS_CLASS != 0).then_some((self.0 >> 23 & 0xFF) as usize)

@@ -63,6 +63,7 @@ struct GiveBack<B: Backend + 'static> {
     shared: Arc<Shared<B>>,
     ticket: Ticket,
     /// As requested.
+    #[cfg(feature = "std")]
     bytes: u64,
     uses: Pending<B>,
 }
@@ -227,7 +228,13 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
     let ticket = Ticket::of_number(slot);
-    let give_back = GiveBack { shared, ticket, bytes: block.size as u64, uses };
+    let give_back = GiveBack {
+        shared,
+        ticket,
+        #[cfg(feature = "std")]
+        bytes: block.size as u64,
+        uses,
+    };
     let shared = &give_back.shared;
     shared.watch.end_exports(block);
     if shared.watch.is_recorded() && shared.table.get(ticket.slot()).is_some_and(|known| known.is_live()) {
