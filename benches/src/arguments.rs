@@ -10,7 +10,7 @@ pub(crate) struct Arguments {
     pub(crate) json: bool,
     /// Whether this program was compiled for this machine's processor.
     pub(crate) native: bool,
-    /// Folders of `--instances`, for the planner.
+    /// Folders of `--instances`, for the planner and ggml.
     pub(crate) instances: Vec<PathBuf>,
     /// The file of `--table`, for the planner.
     pub(crate) table: Option<PathBuf>,

@@ -11,6 +11,7 @@ mod backends;
 mod compile;
 mod cpu_time;
 mod formats;
+mod ggml;
 mod interface;
 mod kernel;
 mod nrt;
@@ -36,6 +37,7 @@ const BENCHES: &[Bench] = &[
     ("copies", python::copies),
     ("everyday", python::everyday),
     ("formats", formats::rows),
+    ("ggml", ggml::rows),
     ("interface", interface::rows),
     ("kernel", kernel::rows),
     ("nrt", nrt::rows),

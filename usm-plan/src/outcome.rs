@@ -157,8 +157,9 @@ impl Outcome {
         plan.feasible() && every_order.as_ref().is_some_and(|bound| bound.bytes == plan.peak)
     }
 
-    /// "proven" if no other order has a lower peak, "heuristic" if that is not shown, also where the
-    /// bound on all orders is below the peak of the only one. `None` if no order was searched for.
+    /// "proven" if no other order has a lower peak, "heuristic" if that is not shown, also where
+    /// the bound on all orders is below the peak of the only one. `None` if no order was searched
+    /// for.
     #[must_use]
     pub fn order_optimality(&self) -> Option<&'static str> {
         self.reordered.as_ref().map(|_| if self.is_best_order() { "proven" } else { "heuristic" })

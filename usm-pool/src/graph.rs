@@ -392,10 +392,17 @@ impl Graph {
 
     /// The tensor's own lifetime on an in-order queue, views not counted in:
     /// `[producer, last user + 1)`; one operator when unused; an output lives to the number of
-    /// operators.
+    /// operators. A view that no operator makes or reads has no life; as an output, that of the
+    /// last operator.
     #[must_use]
     pub fn lifetime(&self, tensor: usize) -> Lifetime {
         let node = &self.tensors[tensor];
+        let unused = node.producer.is_none() && node.users.is_empty();
+        if node.alias.is_some() && unused {
+            // It must not make its root's bytes older than their content.
+            let end = if node.is_output { self.ops.len().max(1) as u64 } else { 0 };
+            return Lifetime::new(end.saturating_sub(1), end);
+        }
         let begin = match (node.producer, node.alias) {
             (Some(op), _) => op,
             // A view that no operator makes begins with its first reader; the root's bytes were

@@ -189,6 +189,33 @@ fn a_permit_names_one_input_and_no_view_of_its_bytes() {
     }
 }
 
+/// Frameworks name each view that a program makes, used or not.
+#[test]
+fn a_view_that_nobody_reads_makes_its_root_no_older() {
+    let chain = |view: bool, output: bool| {
+        let mut builder = Graph::builder().default_alignment(1);
+        for id in 0..4 {
+            builder = builder.tensor(Tensor::new(id, 100));
+        }
+        for id in 0..4 {
+            let input = (id > 0).then(|| id - 1);
+            builder = builder.op(Op::new("").inputs(input).outputs([id]));
+        }
+        if view {
+            builder = builder.tensor(Tensor::new(4, 50).alias_of(2, 50));
+        }
+        builder.output(if output { 4 } else { 3 }).build().expect("a right graph")
+    };
+    let lives = |graph: &Graph| Problem::from_graph(graph, Queue::InOrder, InPlace::Always).unwrap();
+    let (bare, named) = (chain(false, false), chain(true, false));
+    assert_eq!(lives(&named).buffers(), lives(&bare).buffers());
+    assert_eq!(peak(&named, Queue::InOrder), 200);
+    // The caller reads it after the run: its bytes stay from the write of the root.
+    let kept = lives(&chain(true, true)).buffers()[2];
+    assert_eq!((kept.lower, kept.upper), (2, 4));
+    assert_eq!(peak(&chain(true, true), Queue::InOrder), 200);
+}
+
 #[test]
 fn the_verifier_refuses_a_result_over_a_view_without_permit() {
     for queue in [Queue::InOrder, Queue::OutOfOrder] {

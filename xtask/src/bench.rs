@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::command::{cargo, describe, run as run_command};
-use crate::{Failure, cuda, environment, nrt, python, wheel};
+use crate::{Failure, cuda, environment, nrt, planner, python, wheel};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if let Some(at) = arguments.iter().position(|argument| argument == "--prebuilt") {
@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         // And as a Numba program uses it.
         wheel::install()?;
         bench.envs(environment::variables());
+    }
+    if arguments.iter().any(|argument| argument == "ggml") {
+        bench.env("USM_PLAN_LIBRARY", planner::build_for_users()?);
     }
     if arguments.iter().any(|argument| {
         ["algorithms", "copies", "everyday", "interface", "package", "python"].contains(&argument.as_str())

@@ -27,7 +27,7 @@ impl Form {
 
     const fn most_bytes(self) -> u64 {
         match self {
-            Self::Graphs => 1_290_000,
+            Self::Graphs => 1_300_000,
             Self::Models => 1_870_000,
         }
     }
@@ -52,6 +52,12 @@ pub(crate) fn library() -> PathBuf {
 /// Builds the library of the tests. `cargo xtask ci` repeats the C programs with that of users.
 pub(crate) fn build_for_tests() -> Result<(), String> {
     build("dev", Form::Models, &library())
+}
+
+/// The library that users get, without models, for a benchmark.
+pub(crate) fn build_for_users() -> Result<PathBuf, String> {
+    let form = Form::Graphs;
+    build("small", form, &form.library()).map(|()| form.library())
 }
 
 fn build(profile: &str, form: Form, library: &Path) -> Result<(), String> {

@@ -42,10 +42,10 @@ impl UsmPlanGraph {
     }
 
     fn all_known(&self, tensors: &[u64], name: &str) -> Result<()> {
-        tensors
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, &tensor)| self.known(tensor, &format!("{name}[{at}]")).map(drop))
+        match tensors.iter().position(|&tensor| tensor >= self.tensors.len() as u64) {
+            Some(at) => self.known(tensors[at], &format!("{name}[{at}]")).map(drop),
+            None => Ok(()),
+        }
     }
 
     fn built(self, alignment: Option<u64>) -> Result<Graph> {

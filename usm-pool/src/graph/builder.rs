@@ -275,6 +275,7 @@ impl GraphBuilder {
 
     fn op_nodes(&self, index: &BTreeMap<u64, usize>) -> Result<Vec<OpNode>, GraphError> {
         let mut names = BTreeSet::new();
+        let is_named = self.ops.iter().any(|op| !op.name.is_empty());
         let mut nodes = Vec::with_capacity(self.ops.len());
         for (op, spec) in self.ops.iter().enumerate() {
             let find = |ids: &[u64], error: fn(usize, u64) -> GraphError| {
@@ -293,7 +294,10 @@ impl GraphBuilder {
                 in_place.push((from, to));
             }
             let name = unique_name(&spec.name, op, &names);
-            names.insert(name.clone());
+            // Without names of the caller, all are different.
+            if is_named {
+                names.insert(name.clone());
+            }
             nodes.push(OpNode { name, inputs, outputs, in_place, cost: spec.cost });
         }
         Ok(nodes)

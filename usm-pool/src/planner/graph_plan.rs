@@ -16,9 +16,9 @@ use crate::problem::Problem;
 /// its plan.
 ///
 /// If the graph has memories, each buffer lies in one of them, where its traffic costs least.
-/// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest
-/// peak wins. On an out-of-order queue at most `options.ordering_edges` edges are added, as long as
-/// they lower the bound; the executor must enforce them.
+/// In-place permits are used in up to three ways (equal sizes, all that are legal, none) and the
+/// lowest peak wins. On an out-of-order queue at most `options.ordering_edges` edges are added, as
+/// long as they lower the bound; the executor must enforce them.
 ///
 /// # Errors
 /// Sizes whose sum exceeds 64 bits, tables that do not fit in memory, and no plan within the
@@ -50,6 +50,9 @@ pub fn plan_graph_with(
         Queue::OutOfOrder => Some(Reachability::until(graph, edges, &|| options.must_stop())?),
         Queue::InOrder => None,
     };
+    // In order the common bound is cheap, so it may end the choices.
+    let may_end = permits && reach.is_none() && graph.memories().is_empty();
+    let mut common = None;
     let mut best: Option<(Problem, Plan)> = None;
     for &choice in choices {
         if best.is_some() && options.must_stop() {
@@ -73,12 +76,22 @@ pub fn plan_graph_with(
         if best.as_ref().is_none_or(|(_, least)| key(&plan) < key(least)) {
             best = Some((problem, plan));
         }
+        let Some((problem, plan)) = best.as_ref().filter(|_| may_end) else { continue };
+        if common.is_none() {
+            common = Some(common_bound(graph, None, options, problem, plan.is_spread())?);
+        }
+        if common.as_ref().is_some_and(|(bytes, _)| plan.peak <= *bytes) {
+            break;
+        }
     }
     // `choices` is never empty.
     let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
     if permits {
         // A bound for one choice of permits proves nothing for the others.
-        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options, &problem, plan.is_spread())?;
+        let (bytes, certificate) = match common {
+            Some(common) => common,
+            None => common_bound(graph, reach.as_ref(), options, &problem, plan.is_spread())?,
+        };
         plan.lower_bound = bytes;
         plan.certificate = certificate;
     }
