@@ -23,7 +23,8 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// usm-kernel, and `Pod` and `Zeroable` of bytemuck.
 ///
 /// The structure has `#[repr(C)]` and fields of one type: an integer of 8 to 64 bits, `f32`, `f64`,
-/// `F16` or `Bf16`. It implements `Copy`, and lies beside its kernels in a module with `#[kernels]`.
+/// `F16` or `Bf16`. It implements `Copy`, and lies beside its kernels in a module with
+/// `#[kernels]`.
 #[proc_macro_derive(Structure)]
 pub fn structure(item: TokenStream) -> TokenStream {
     match usm_kernel_rust::structure(item.into()) {
