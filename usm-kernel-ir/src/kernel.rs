@@ -121,7 +121,8 @@ pub enum Space {
     /// as those of local memory.
     Private(u64),
     /// No memory: element `i` of this many is `i`, a `u64`. An index in one of several dimensions
-    /// of an array is loaded from it, so that it is proven or checked as every index is.
+    /// of an array is loaded from it, so that it is proven or checked as every index is. Its length
+    /// may follow from lengths of parameters, too.
     Extent(Expr),
 }
 

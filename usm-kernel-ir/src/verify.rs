@@ -124,15 +124,17 @@ impl Checker<'_> {
                         format!("the elements of an extent are u64, not {}", array.element),
                     ));
                 }
-                Space::Local(len) | Space::Extent(len) => self.length(len)?,
+                Space::Local(len) => self.length(len, false)?,
+                Space::Extent(len) => self.length(len, true)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// The length of a local array, which is known before any item runs.
-    fn length(&self, len: &Expr) -> Result<(), Refusal> {
+    /// The length of an array, which is known before any item runs. That of an extent may follow
+    /// from lengths of parameters.
+    fn length(&self, len: &Expr, of_extent: bool) -> Result<(), Refusal> {
         self.expr(len, &[], 0)?;
         let mut wrong = (len.ty != Scalar::U64).then_some(len.place);
         len.for_each(&mut |expr| {
@@ -140,6 +142,10 @@ impl Checker<'_> {
                 ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary(..) => true,
                 ExprKind::Query(query, _) => {
                     matches!(query, Query::GlobalSize | Query::LocalSize | Query::Groups)
+                }
+                ExprKind::Len(array) => {
+                    let array = self.kernel.arrays.get(array.0 as usize);
+                    of_extent && array.is_some_and(|array| array.space.is_parameter())
                 }
                 _ => false,
             };

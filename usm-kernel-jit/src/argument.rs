@@ -1,7 +1,7 @@
 //! Arguments of kernels whose types are known at run time only.
 
 use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
-use usm_kernel::{Bf16, F16};
+use usm_kernel::{Bf16, F16, Structure};
 use usm_kernel_ir::{Literal, Scalar};
 
 mod sealed {
@@ -62,6 +62,18 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::array(array.allocation(), T::SCALAR, array.len(), Access::Write)
     }
 
+    /// An array of structures that the kernel reads.
+    #[must_use]
+    pub fn read_structures<S: Structure<Field: Element>, K: Kind>(array: &'a UsmVec<S, K, B>) -> Self {
+        Self::array(array.allocation(), S::Field::SCALAR, fields::<S>(array.len()), Access::Read)
+    }
+
+    /// An array of structures that the kernel reads and writes.
+    #[must_use]
+    pub fn write_structures<S: Structure<Field: Element>, K: Kind>(array: &'a mut UsmVec<S, K, B>) -> Self {
+        Self::array(array.allocation(), S::Field::SCALAR, fields::<S>(array.len()), Access::Write)
+    }
+
     /// Bytes that the kernel reads as whole elements of a type; the rest after the last one is not
     /// used. `None` for `bool`, of which not every byte is a value.
     #[must_use]
@@ -93,6 +105,12 @@ impl<'a, B: Backend> Argument<'a, B> {
     const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {
         Self(Content::Array(Memory { allocation, element, len: len as u64, access }))
     }
+}
+
+/// The number of fields of structures, which are nothing else than these.
+fn fields<S: Structure>(structures: usize) -> usize {
+    const { assert!(size_of::<S>() == size_of::<S::Field>() * S::FIELDS.len()) };
+    structures * S::FIELDS.len()
 }
 
 fn elements(bytes: usize, element: Scalar) -> Option<usize> {

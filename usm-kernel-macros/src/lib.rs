@@ -19,6 +19,20 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
+/// Lets kernels take arrays of a structure, `&[S]` and `&mut [S]`: implements `Structure` of
+/// usm-kernel, and `Pod` and `Zeroable` of bytemuck.
+///
+/// The structure has `#[repr(C)]` and fields of one type: an integer of 8 to 64 bits, `f32`, `f64`,
+/// `F16` or `Bf16`. It implements `Copy`, and lies beside its kernels in a module with
+/// `#[kernels]`.
+#[proc_macro_derive(Structure)]
+pub fn structure(item: TokenStream) -> TokenStream {
+    match usm_kernel_rust::structure(item.into()) {
+        Ok(tokens) => tokens.into(),
+        Err(error) => error.into_compile_error().into(),
+    }
+}
+
 /// Makes kernels of the functions with `#[kernel]` in a module, `#[kernels] mod name { .. }`. They
 /// can use the module's functions with `#[kernel_fn]` and its numeric constants.
 ///

@@ -9,10 +9,11 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
-use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
+use usm_kernel_ir::{ArrayId, Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
+use crate::structure::Structure;
 use crate::{body, conditional, constant, instance, nesting, signature};
 
 /// The arguments of the attribute.
@@ -166,16 +167,23 @@ fn ungrouped(tokens: TokenStream) -> TokenStream {
 /// The nodes of a kernel, or of each of its instances, verified and without races that every launch
 /// has.
 pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: &Rc<Module>) -> Result<Vec<Kernel>> {
-    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, _)| kernel);
+    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, ..)| kernel);
     instance::of(item, arguments)?.iter().map(|one| one.name_in_errors(nodes(&one.item))).collect()
 }
 
-fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
+/// Arrays of structures, and the names of these.
+type Structures = Vec<(ArrayId, String)>;
+
+fn checked(
+    item: &ItemFn,
+    arguments: &Arguments,
+    module: Rc<Module>,
+) -> Result<(Kernel, proof::Claims, Structures)> {
     SPANS.with_borrow_mut(HashMap::clear);
-    let kernel = front_end(item, arguments, module)?;
+    let (kernel, structures) = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
     let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
-    Ok((kernel, claims))
+    Ok((kernel, claims, structures))
 }
 
 /// Generates the items of a kernel, or of each of its instances, from a function and its module.
@@ -192,10 +200,11 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),
     };
-    let (kernel, claims) = checked(item, arguments, module)?;
+    let (kernel, claims, structures) = checked(item, arguments, module)?;
     let spir_v = emit::SpirV::new(&kernel, &claims);
     let name = &item.sig.ident;
-    let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
+    let text =
+        emit::rust_with_structures(&kernel, &claims, &name.to_string(), &path, Some(&spir_v), &structures);
     let code = tokens(&text).map_err(|error| {
         Error::new(
             name.span(),
@@ -256,8 +265,11 @@ pub(crate) fn attribute_of(function: &ItemFn) -> Result<Option<Arguments>> {
 
 impl Module {
     /// The functions and constants for kernels among a module's items.
-    pub(crate) fn of(items: &[Item]) -> Self {
-        let mut module = Self::default();
+    ///
+    /// # Errors
+    /// The refusal of a structure.
+    pub(crate) fn of(items: &[Item]) -> Result<Self> {
+        let mut module = Self { structures: Structure::all(items)?, ..Self::default() };
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
@@ -287,7 +299,7 @@ impl Module {
                 _ => {}
             }
         }
-        module
+        Ok(module)
     }
 }
 
@@ -308,7 +320,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
     let Some((_, items)) = &mut item.content else {
         return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));
     };
-    let module = Rc::new(Module::of(items));
+    let module = Rc::new(Module::of(items)?);
     let mut out = TokenStream::new();
     let mut failed: Option<Error> = None;
     for item in items.iter_mut() {
@@ -349,7 +361,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
     Ok(quote! { #(#attributes)* #visibility mod #name { #out } })
 }
 
-fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<Kernel> {
+fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<(Kernel, Structures)> {
     for part in [item.sig.to_token_stream(), item.block.to_token_stream()] {
         if let Some(span) = conditional::first(part) {
             return Err(Error::new(span, conditional::REASON));
@@ -385,11 +397,13 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
         }
     }
     scope.kernel.dimensions = dimensions;
-    Ok(scope.kernel)
+    let name = |number: usize| scope.neighbours.structures[number].name.clone();
+    let structures = scope.structures.iter().map(|(array, number)| (*array, name(*number))).collect();
+    Ok((scope.kernel, structures))
 }
 
 /// The path of usm-kernel in the user's crate: its own name, or its name inside the facade `usm`.
-fn found_crate() -> String {
+pub(crate) fn found_crate() -> String {
     // Inside usm-kernel and its tests the crate names itself.
     let manifest =
         std::env::var("CARGO_MANIFEST_DIR").map(|folder| std::path::PathBuf::from(folder).join("Cargo.toml"));

@@ -11,7 +11,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{assertion, constant, literal, range, tuple};
+use crate::{assertion, constant, literal, range, structure, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -234,6 +234,9 @@ fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
 fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let at = place_of(assign.eq_token.span);
     match &*assign.left {
+        element if structure::is_element(element, scope) => {
+            structure::assign(element, &assign.right, scope, out)
+        }
         Rust::Path(path) if tuple::is_tuple(&assign.left, scope) => {
             let Some(Meaning::Tuple(number)) = path.path.get_ident().and_then(|name| scope.find(name).ok())
             else {
@@ -246,7 +249,9 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             let hints: Vec<_> = names.iter().map(|id| Some(scope.kernel.variable(*id).ty)).collect();
             let values = tuple::parts(&assign.right, &hints, scope)?;
             let found: Vec<_> = values.iter().map(|value| Some(value.ty)).collect();
-            if found != hints {
+            let is_other =
+                structure::of_value(&assign.left, scope) != structure::of_value(&assign.right, scope);
+            if found != hints || is_other {
                 return refuse(assign.right.span(), "a tuple of other types");
             }
             let mut kept = Vec::new();
@@ -286,6 +291,13 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             let places: Vec<&Rust> = tuple.elems.iter().collect();
             tuple::assign(&places, &assign.right, scope, out)
         }
+        Rust::Field(field) if structure::is_element(&field.base, scope) => {
+            let (array, index, value) = written_field(field, &assign.right, None, scope)?;
+            out.append(&mut scope.before);
+            let at = index.place;
+            out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            Ok(())
+        }
         Rust::Field(field) => {
             let (variable, ty) = assigned_field(field, scope)?;
             let value = typed(&assign.right, ty, scope)?;
@@ -294,6 +306,22 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             Ok(())
         }
         other => refuse(other.span(), "only variables, elements and tuples of them are assigned"),
+    }
+}
+
+/// Reads the value of a field of an element, and then its place.
+fn written_field(
+    field: &syn::ExprField,
+    right: &Rust,
+    operator: Option<Binary>,
+    scope: &mut Scope,
+) -> Result<(ArrayId, Expr, Expr)> {
+    let ty = structure::field_type(field, scope)?;
+    let mut value = right_side(right, ty, operator, scope)?;
+    let found = scope.read_after(&mut [&mut value], |scope| structure::field_place(field, scope))?;
+    match found {
+        Some((array, _, index)) => Ok((array, index, value)),
+        None => refuse(field.span(), "only variables, elements and their fields are assigned"),
     }
 }
 
@@ -326,6 +354,9 @@ pub(crate) fn type_of_place(place: &Rust, scope: &Scope) -> Result<Option<Scalar
     Ok(match place {
         Rust::Infer(_) => None,
         Rust::Path(path) => Some(assigned(path, scope)?.1),
+        Rust::Field(field) if structure::is_element(&field.base, scope) => {
+            Some(structure::field_type(field, scope)?)
+        }
         Rust::Field(field) => Some(assigned_field(field, scope)?.1),
         Rust::Index(index) => expression::type_of_element(index, scope),
         other => return refuse(other.span(), "only variables and elements are assigned"),
@@ -349,6 +380,14 @@ pub(crate) fn set_place(place: &Rust, value: Expr, scope: &mut Scope) -> Result<
             is(element, &value)?;
             let at = index.place;
             scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+        }
+        Rust::Field(field) if structure::is_element(&field.base, scope) => {
+            let ty = structure::field_type(field, scope)?;
+            is(ty, &value)?;
+            if let Some((array, _, index)) = structure::field_place(field, scope)? {
+                let at = index.place;
+                scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            }
         }
         Rust::Field(field) => {
             let (variable, ty) = assigned_field(field, scope)?;
@@ -426,6 +465,14 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
         }
         Rust::Index(index) => {
             let (array, index, right) = written(index, &binary.right, Some(operator), scope)?;
+            out.append(&mut scope.before);
+            let at = index.place;
+            let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
+            out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
+            Ok(())
+        }
+        Rust::Field(field) if structure::is_element(&field.base, scope) => {
+            let (array, index, right) = written_field(field, &binary.right, Some(operator), scope)?;
             out.append(&mut scope.before);
             let at = index.place;
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);

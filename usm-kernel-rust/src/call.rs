@@ -13,7 +13,7 @@ use crate::expression::{expr, typed};
 use crate::scope::{Called, Meaning, Module, Scope, refuse, scalar};
 use crate::signature::{element, length, place_of};
 use crate::view::View;
-use crate::{body, instance, tuple, view};
+use crate::{body, instance, structure, tuple, view};
 
 /// Inlines a function of the same module before the statement, and gives its results. `None`: no
 /// function has this name.
@@ -48,9 +48,9 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     let at = place_of(call.span());
     let types = match &function.sig.output {
         ReturnType::Default => Vec::new(),
-        ReturnType::Type(_, ty) => match tuple::types(ty)? {
-            Some(types) => types,
-            None => vec![scalar(ty)?],
+        ReturnType::Type(_, ty) => match (structure::types(ty, scope), tuple::types(ty)?) {
+            (Some(types), _) | (None, Some(types)) => types,
+            (None, None) => vec![scalar(ty)?],
         },
     };
     let results: Vec<VarId> = types.iter().map(|ty| scope.hidden(name, *ty, at)).collect();
@@ -100,6 +100,9 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
     let Pat::Ident(pattern) = &*parameter.pat else {
         return refuse(parameter.pat.span(), "a parameter is a name");
     };
+    if let Some(meaning) = structure::given(&parameter.ty, pattern.mutability.is_some(), argument, scope)? {
+        return Ok((pattern.ident.clone(), meaning));
+    }
     if let Type::Reference(reference) = &*parameter.ty {
         let (Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(TypeArray { elem, .. })) =
             &*reference.elem

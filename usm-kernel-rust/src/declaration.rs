@@ -8,7 +8,7 @@ use crate::expression::{self, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::{length, place_of};
 use crate::view::View;
-use crate::{call, constant, literal, tuple, view};
+use crate::{call, constant, literal, structure, tuple, view};
 
 /// Reads a `let`.
 pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -96,7 +96,9 @@ fn part_of_array(init: &Rust, scope: &mut Scope) -> Result<Option<View>> {
     while let Rust::Reference(inner) = of {
         of = &inner.expr;
     }
-    if !matches!(of, Rust::Path(_) | Rust::Index(_)) || view::depth(of, scope) == Some(0) {
+    // Without `&` a structure is a copy.
+    let is_copy = !matches!(init, Rust::Reference(_)) && structure::is_element(of, scope);
+    if is_copy || !matches!(of, Rust::Path(_) | Rust::Index(_)) || view::depth(of, scope) == Some(0) {
         return Ok(None);
     }
     view::view(init, scope)

@@ -8,7 +8,7 @@ use crate::choice::as_branches;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, body, call, constant, literal, number, tuple, view};
+use crate::{atomic, body, call, constant, literal, number, structure, tuple, view};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -121,6 +121,9 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
         Rust::Macro(call) => refuse(call.span(), "a kernel calls no macros"),
         Rust::Field(field) => {
+            if let Some((array, element, index)) = structure::field_place(field, scope)? {
+                return Ok(Expr::load(array, element, index, at));
+            }
             let (id, _) = tuple::field(field, scope)?;
             Ok(Expr::variable(id, scope.kernel.variable(id).ty, at))
         }

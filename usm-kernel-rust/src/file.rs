@@ -9,6 +9,7 @@ use usm_kernel_ir::Kernel;
 
 use crate::attribute::{Module, attribute_of, nodes};
 use crate::nesting::{self, STACK};
+use crate::structure::Structure;
 
 /// The reason for refusing a file: the first fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +59,8 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
 fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     let found = parse(source).and_then(|file| {
         let mut kernels = Vec::new();
-        items(&file.items, &Rc::new(Module::default()), &mut kernels)?;
+        let module = Module { structures: Structure::all(&file.items)?, ..Module::default() };
+        items(&file.items, &Rc::new(module), &mut kernels)?;
         Ok(kernels)
     });
     let mut kernels = found.map_err(|error| {
@@ -101,7 +103,10 @@ fn items(items_of: &[Item], module: &Rc<Module>, kernels: &mut Vec<Kernel>) -> R
                 let shares = inner.attrs.iter().any(|attribute| {
                     attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
                 });
-                let module = if shares { Module::of(content) } else { Module::default() };
+                let module = match shares {
+                    true => Module::of(content)?,
+                    false => Module { structures: Structure::all(content)?, ..Module::default() },
+                };
                 items(content, &Rc::new(module), kernels)?;
             }
             _ => {}

@@ -24,9 +24,11 @@ mod random;
 mod range;
 mod scope;
 mod signature;
+mod structure;
 mod sub_group;
 mod tuple;
 mod view;
 
 pub use attribute::{kernel, kernels};
 pub use file::{Refused, read};
+pub use structure::structure;

@@ -16,6 +16,7 @@ use crate::conditional;
 use crate::declaration;
 use crate::label::Loop;
 use crate::random;
+use crate::structure::Structure;
 use crate::view::View;
 
 /// The meaning of a name.
@@ -43,6 +44,7 @@ pub(crate) enum Meaning {
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
+    pub(crate) structures: Vec<Structure>,
     /// Constants that are arrays.
     pub(crate) tables: Vec<Rc<syn::ItemConst>>,
     /// Names of functions without `#[kernel_fn]`.
@@ -90,6 +92,10 @@ pub(crate) struct Scope {
     pub(crate) loops: Vec<Loop>,
     /// Variables of the parts of tuples, and whether they may be set.
     pub(crate) tuples: Vec<(Vec<VarId>, bool)>,
+    /// The structures of tuples that are the fields of one, by the position in `tuples`.
+    pub(crate) tuple_structures: BTreeMap<usize, usize>,
+    /// The structures of arrays, by the position in [`Module::structures`].
+    pub(crate) structures: BTreeMap<ArrayId, usize>,
     /// Named parts of arrays.
     pub(crate) views: Vec<View>,
     /// Lengths of the dimensions of arrays that have several.
@@ -147,6 +153,8 @@ impl Scope {
             called: Vec::new(),
             loops: Vec::new(),
             tuples: Vec::new(),
+            tuple_structures: BTreeMap::new(),
+            structures: BTreeMap::new(),
             views: Vec::new(),
             shapes: BTreeMap::new(),
             tables: BTreeMap::new(),
@@ -329,6 +337,7 @@ pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
     }
     refuse(
         ty.span(),
-        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16 and Bf16",
+        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16, Bf16 and a structure with `#[derive(Structure)]` \
+         beside it, in a module with `#[kernels]`",
     )
 }

@@ -9,6 +9,7 @@ use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
 
 use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
+use crate::structure;
 
 /// The maximum number of parameters of usm-kernel's launches.
 const PARAMETERS: usize = 16;
@@ -61,6 +62,12 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     let at = place(name.span());
     let Type::Reference(reference) = ty else {
         let is_size = matches!(ty, Type::Path(path) if path.path.is_ident("usize"));
+        if structure::of_type(ty, scope).is_some() {
+            return refuse(
+                ty.span(),
+                "a structure by value: take its fields as scalars, or `&[S]` of one structure",
+            );
+        }
         let scalar = scalar(ty)?;
         let id = ValueId(scope.kernel.values.len() as u32);
         scope.kernel.values.push(Value { name: text, ty: scalar, is_size, place: at });
@@ -69,6 +76,18 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
         return Ok(());
     };
     let is_written = reference.mutability.is_some();
+    if let Type::Slice(slice) = &*reference.elem {
+        if let Some(number) = structure::of_type(&slice.elem, scope) {
+            let id = ArrayId(scope.kernel.arrays.len() as u32);
+            let element = scope.neighbours.structures[number].field;
+            let space = if is_written { Space::Write } else { Space::Read };
+            scope.kernel.arrays.push(Array { name: text, element, space, place: at });
+            scope.kernel.parameters.push(Parameter::Array(id));
+            scope.structures.insert(id, number);
+            scope.name(name, Meaning::Array(id));
+            return Ok(());
+        }
+    }
     let (element, space) = match (&*reference.elem, is_written) {
         (Type::Slice(slice), true) => (element(&slice.elem)?, Space::Write),
         (Type::Slice(slice), false) => match atomic(&slice.elem)? {

@@ -8,7 +8,7 @@ use crate::body;
 use crate::expression::{apart, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{call, choice};
+use crate::{call, choice, structure};
 
 /// The types of a tuple's parts; `None` for another type.
 pub(crate) fn types(ty: &Type) -> Result<Option<Vec<Scalar>>> {
@@ -32,6 +32,7 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
         Rust::Paren(inner) => is_tuple(&inner.expr, scope),
         Rust::Group(inner) => is_tuple(&inner.expr, scope),
         Rust::Tuple(tuple) => !tuple.elems.is_empty(),
+        Rust::Struct(_) | Rust::Unary(_) | Rust::Index(_) => structure::of_value(value, scope).is_some(),
         Rust::Block(inner) => last(&inner.block),
         Rust::If(branch) => last(&branch.then_branch),
         Rust::Match(choice) => choice.arms.iter().any(|arm| is_tuple(&arm.body, scope)),
@@ -39,6 +40,7 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
         Rust::Path(path) => {
             path.path.get_ident().is_some_and(|name| matches!(scope.find(name), Ok(Meaning::Tuple(_))))
         }
+        Rust::Call(_) if structure::of_value(value, scope).is_some() => true,
         Rust::Call(call) => {
             let Rust::Path(path) = &*call.func else { return false };
             let Some(last) = path.path.segments.last() else { return false };
@@ -54,6 +56,8 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
 pub(crate) fn parts(value: &Rust, hints: &[Option<Scalar>], scope: &mut Scope) -> Result<Vec<Expr>> {
     let at = place_of(value.span());
     match value {
+        Rust::Struct(literal) => structure::literal(literal, scope),
+        element if structure::is_element(element, scope) => structure::loads(element, scope),
         Rust::Paren(inner) => parts(&inner.expr, hints, scope),
         Rust::Group(inner) => parts(&inner.expr, hints, scope),
         Rust::Tuple(tuple) => {
@@ -133,7 +137,7 @@ pub(crate) fn parts(value: &Rust, hints: &[Option<Scalar>], scope: &mut Scope) -
 }
 
 /// A value in a variable of its own.
-fn keep(value: Expr, scope: &mut Scope) -> Expr {
+pub(crate) fn keep(value: Expr, scope: &mut Scope) -> Expr {
     let (ty, at) = (value.ty, value.place);
     let variable = scope.hidden("part", ty, at);
     scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
@@ -147,8 +151,17 @@ pub(crate) fn field(field: &ExprField, scope: &Scope) -> Result<(VarId, bool)> {
         _ => None,
     };
     let meaning = of.and_then(|name| scope.find(name).ok());
+    if let Some(Meaning::Tuple(number)) = meaning {
+        let (names, mutable) = &scope.tuples[number];
+        if let Some(id) = structure::variable(number, &field.member, names, scope)? {
+            return Ok((id, *mutable));
+        }
+    }
     let (Some(Meaning::Tuple(number)), Member::Unnamed(place)) = (meaning, &field.member) else {
-        return refuse(field.member.span(), "a kernel has no structures: make it a parameter");
+        return refuse(
+            field.member.span(),
+            "a kernel knows structures with `#[derive(Structure)]` beside it, in a module with `#[kernels]`: make it a parameter",
+        );
     };
     let (names, mutable) = &scope.tuples[number];
     match names.get(place.index as usize) {
@@ -165,7 +178,13 @@ pub(crate) fn declare(
     scope: &mut Scope,
     out: &mut Vec<Stmt>,
 ) -> Result<()> {
-    let types = ty.map(types).transpose()?.flatten();
+    let structure = structure::of_value(init, scope);
+    if let (Some(ty), Some(_)) = (ty, structure) {
+        if structure::of_type(ty, scope) != structure {
+            return refuse(init.span(), "a structure of another type");
+        }
+    }
+    let types = ty.filter(|_| structure.is_none()).map(types).transpose()?.flatten();
     let hints: Vec<Option<Scalar>> = types.iter().flatten().map(|ty| Some(*ty)).collect();
     let values = parts(init, &hints, scope)?;
     if types.as_ref().is_some_and(|types| types.len() != values.len()) {
@@ -186,6 +205,9 @@ pub(crate) fn declare(
                 let variable = scope.hidden(&name.ident.to_string(), value.ty, at);
                 out.push(Stmt::new(StmtKind::Set(variable, value), at));
                 parts.push(variable);
+            }
+            if let Some(structure) = structure {
+                scope.tuple_structures.insert(scope.tuples.len(), structure);
             }
             scope.tuples.push((parts, name.mutability.is_some()));
             scope.name(&name.ident, Meaning::Tuple(scope.tuples.len() - 1));

@@ -9,6 +9,7 @@ use usm_kernel_ir::{
 use crate::expression::typed;
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
+use crate::structure;
 
 /// A part of an array; without dimensions it is an element.
 #[derive(Clone, Debug)]
@@ -42,6 +43,17 @@ enum Guard {
 impl View {
     /// A whole array.
     pub(crate) fn of(array: ArrayId, read_only: bool, at: Place, scope: &mut Scope) -> Self {
+        if let Some(structure) = scope.structures.get(&array) {
+            let fields = scope.neighbours.structures[*structure].fields.len() as u64;
+            let count = structure::count(array, fields, scope);
+            let first = Dimension {
+                guard: Guard::Extent(extent(array, &count, scope)),
+                length: count,
+                stride: fields,
+            };
+            let second = Dimension { length: number(fields, at), guard: Guard::Array, stride: 1 };
+            return Self { array, read_only, start: None, dimensions: vec![first, second] };
+        }
         let shape = scope.shapes.get(&array).cloned().unwrap_or_default();
         if shape.is_empty() {
             let length = Expr { kind: ExprKind::Len(array), ty: Scalar::U64, place: at };
@@ -60,6 +72,20 @@ impl View {
     /// Whether it is all of an array with one dimension.
     pub(crate) fn is_whole(&self) -> bool {
         self.start.is_none() && matches!(&self.dimensions[..], [Dimension { guard: Guard::Array, .. }])
+    }
+
+    /// Whether it is one structure.
+    pub(crate) fn is_structure(&self, scope: &Scope) -> bool {
+        self.dimensions.len() == 1 && scope.structures.contains_key(&self.array)
+    }
+
+    /// The position of a field of one structure in the array.
+    pub(crate) fn field(&self, position: u64, at: Place) -> Expr {
+        match &self.start {
+            Some(start) if position == 0 => start.clone(),
+            Some(start) => Expr::binary(Binary::Add, start.clone(), number(position, at), at),
+            None => number(position, at),
+        }
     }
 
     /// The number of its dimensions.
@@ -151,7 +177,10 @@ impl View {
                 return refuse(range.span(), format!("the slice {from}..{to}{of}"));
             }
         }
+        // The access refuses what is outside of the whole array.
+        let is_whole = self.start.is_none() && scope.structures.contains_key(&self.array);
         let is_inside = matches!(first.guard, Guard::Array)
+            || is_whole
             || (literal(&end).is_some() && literal(&first.length).is_some());
         let length = difference(&end, &start).filter(|length| is_inside && is_of_launch(length));
         let (length, guard) = match length {
@@ -218,6 +247,9 @@ pub(crate) fn indexed(index: &syn::ExprIndex, scope: &mut Scope) -> Result<Optio
     if let Rust::Range(range) = &*index.index {
         return of.slice(range, scope).map(Some);
     }
+    if of.is_structure(scope) {
+        return refuse(index.span(), "a structure has no elements: name a field, such as `p.x`");
+    }
     if of.dimensions.is_empty() {
         return Ok(None);
     }
@@ -239,6 +271,7 @@ pub(crate) fn depth(value: &Rust, scope: &Scope) -> Option<usize> {
             if matches!(&*index.index, Rust::Range(_)) { Some(of) } else { of.checked_sub(1) }
         }
         Rust::Path(path) => match scope.find(path.path.get_ident()?).ok()? {
+            Meaning::Array(id) | Meaning::ReadOnly(id) if scope.structures.contains_key(&id) => Some(2),
             Meaning::Array(id) | Meaning::ReadOnly(id) => Some(scope.shapes.get(&id).map_or(1, Vec::len)),
             Meaning::View(number) => Some(scope.views[number].depth()),
             Meaning::Table(number) => {

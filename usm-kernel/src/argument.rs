@@ -12,10 +12,12 @@ use crate::sharing::{Exclusive, Sharing};
 mod bind;
 mod parameter;
 mod signature;
+mod structure;
 
 pub use bind::Bind;
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
+pub use structure::{ReadFields, Structure, WriteFields};
 
 mod sealed {
     pub trait Sealed {}

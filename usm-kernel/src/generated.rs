@@ -2,6 +2,8 @@
 
 use core::convert::identity;
 
+pub use bytemuck;
+
 #[cfg(feature = "alloc")]
 use crate::DeviceCode;
 use crate::argument::Signature;

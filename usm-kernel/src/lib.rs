@@ -67,7 +67,8 @@ pub use usm_core;
 pub use usm_kernel_ir::Fault;
 
 pub use argument::{
-    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
+    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, ReadFields, Signature,
+    Structure, Value, Write, WriteFields,
 };
 pub use atomic::AtomicElement;
 #[cfg(target_has_atomic = "32")]
@@ -108,4 +109,4 @@ pub use shape::Shape;
 #[doc(hidden)]
 pub use sharing::{Concurrent, Elements, Exclusive, SharedElement, Sharing};
 #[cfg(feature = "macros")]
-pub use usm_kernel_macros::{kernel, kernels};
+pub use usm_kernel_macros::{Structure, kernel, kernels};

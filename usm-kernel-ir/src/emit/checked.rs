@@ -125,6 +125,16 @@ pub fn function(kernel: &Kernel) -> String {
 #[must_use]
 pub fn lengths(kernel: &Kernel, claims: &Claims) -> Vec<ArrayId> {
     let mut all = kernel.lengths();
+    let mut note = |expr: &Expr| {
+        if let ExprKind::Len(array) = expr.kind {
+            all.push(array);
+        }
+    };
+    for bound in &claims.bounds {
+        if let Space::Extent(len) = &kernel.array(bound.array).space {
+            len.for_each(&mut note);
+        }
+    }
     all.extend(
         claims
             .bounds

@@ -8,7 +8,7 @@ use super::lanes::{Ids, Lanes, Mask};
 use super::plan::{Node, Plan};
 use super::record::{Access, OWNERS, Record};
 use super::{Clash, Doubt, MOST_ACCESSES, Verdict};
-use crate::interpret::{Deed, Element, Site, Touch, WorkItem, is_less, length, next_of_loop};
+use crate::interpret::{Deed, Element, Site, Touch, WorkItem, is_less, length_with, next_of_loop};
 use crate::kernel::{ArrayId, Expr, Kernel, Place, Query, Space};
 use crate::proof::Shape;
 
@@ -481,7 +481,10 @@ impl<'r> Run<'r> {
 fn length_of(kernel: &Kernel, shape: &Shape<'_>, id: ArrayId) -> u64 {
     match &kernel.array(id).space {
         Space::Constant(len) | Space::Private(len) => *len,
-        Space::Local(len) | Space::Extent(len) => length(len, shape.global, shape.local, shape.values),
+        Space::Local(len) | Space::Extent(len) => {
+            let lengths = |id: ArrayId| length_of(kernel, shape, id);
+            length_with(len, shape.global, shape.local, shape.values, &lengths)
+        }
         _ => shape.lengths.get(id.0 as usize).copied().unwrap_or(0),
     }
 }

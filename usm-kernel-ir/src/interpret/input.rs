@@ -190,7 +190,8 @@ impl Input {
 
     /// A number that is known before any item runs.
     fn number(&self, expr: &Expr) -> u64 {
-        length(expr, &self.global, &self.local, &self.values)
+        let lengths = |id: crate::ArrayId| self.lengths.get(id.0 as usize).copied().unwrap_or(0);
+        length_with(expr, &self.global, &self.local, &self.values, &lengths)
     }
 
     /// The bytes of the array parameters, from the words of all arrays.
@@ -211,12 +212,23 @@ impl Input {
     }
 }
 
-/// Number of elements of a local array or an extent of a verified kernel with length `expr`.
+/// Number of elements of a local array of a verified kernel with length `expr`.
 /// `global` and `local` have a size for each dimension, `values` one for each scalar of the kernel.
 /// Missing ones count as 0.
 #[must_use]
 pub fn length(expr: &Expr, global: &[u64], local: &[u64], values: &[Literal]) -> u64 {
-    let of = |expr: &Expr| length(expr, global, local, values);
+    length_with(expr, global, local, values, &|_| 0)
+}
+
+/// As [`length`], also of an extent. `lengths` has those of parameters.
+pub(crate) fn length_with(
+    expr: &Expr,
+    global: &[u64],
+    local: &[u64],
+    values: &[Literal],
+    lengths: &dyn Fn(crate::ArrayId) -> u64,
+) -> u64 {
+    let of = |expr: &Expr| length_with(expr, global, local, values, lengths);
     match &expr.kind {
         ExprKind::Literal(literal) => literal.bits,
         ExprKind::Value(value) => values.get(value.0 as usize).map_or(0, |value| value.bits),
@@ -230,6 +242,7 @@ pub fn length(expr: &Expr, global: &[u64], local: &[u64], values: &[Literal]) ->
         }
         ExprKind::Binary(operator, one, two) => compute(*operator, one.ty, of(one), of(two)),
         ExprKind::Cast(inner) => super::value::cast(inner.ty, expr.ty, of(inner)),
+        ExprKind::Len(array) => lengths(*array),
         _ => 0,
     }
 }

@@ -15,6 +15,7 @@ mod value;
 use alloc::vec::Vec;
 
 pub use fault::{Deed, Fault, Site, WorkItem};
+pub(crate) use input::length_with;
 pub use input::{Argument, Input, InputError, length};
 
 use crate::error::Refusal;

@@ -2,7 +2,7 @@
 //! accepted than what is shown to be right.
 
 use usm_core::{Backend, BackendKind, DeviceType, Queue, QueueOrder, Shared, UsmVec};
-use usm_kernel::Programmable;
+use usm_kernel::{Programmable, Structure};
 use usm_kernel_ir::{Literal, Scalar};
 use usm_kernel_jit::program::Answer;
 use usm_kernel_jit::{Argument, Function, LaunchError, compile};
@@ -63,6 +63,40 @@ unsafe fn scatter(index: &[u32], y: &mut [u32]) {
     y[index[i] as u64] = i as u32;
 }
 ";
+
+const STRUCTURES: &str = "
+#[derive(Structure)]
+#[repr(C)]
+struct Point {
+    x: i32,
+    y: i32,
+}
+
+#[kernel]
+fn moved(points: &mut [Point], others: &[Point], by: i32) {
+    let i = global_id(0);
+    let mut p = points[i];
+    p.x += by;
+    if others[i].y > 2 {
+        p = others[i];
+    }
+    points[i] = p;
+    points[i].y += others[others.len() - 1 - i].x;
+}
+
+#[kernel]
+fn picked(index: &[u32], points: &[Point], y: &mut [i32]) {
+    let p = &points[index[global_id(0)] as u64];
+    y[global_id(0)] = p.x - p.y;
+}
+";
+
+#[derive(Clone, Copy, Debug, PartialEq, Structure)]
+#[repr(C)]
+struct Point {
+    x: i32,
+    y: i32,
+}
 
 /// A queue, where the runtime can compile the kernels.
 fn ready<B: Programmable>(fixture: &Fixture<'_, B>) -> Option<Queue<B>> {
@@ -168,6 +202,41 @@ pub fn a_kernel_of_a_text_reports_an_index_outside<B: Programmable>(fixture: &Fi
     };
     for error in [launch.run(&arguments).err(), launch.check(&arguments).err()] {
         assert_eq!(error.as_ref(), Some(&outside), "{error:?}");
+    }
+}
+
+/// Fields of elements, whole elements, and an index that is checked.
+pub fn a_kernel_of_a_text_takes_structures<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(queue) = &ready(fixture) else { return };
+    let named = |name| Function::<B>::from_rust(STRUCTURES, "points.rs", Some(name)).expect(name);
+    let points: Vec<Point> = (0..37).map(|i| Point { x: i, y: i % 5 }).collect();
+    let others: Vec<Point> = (0..37).map(|i| Point { x: -i, y: i % 4 }).collect();
+    let (mut first, second) = (array(queue, &points), array(queue, &others));
+    let arguments =
+        [Argument::write_structures(&mut first), Argument::read_structures(&second), Argument::value(7_i32)];
+    let run = named("moved");
+    let launch = run.launch(queue, &[37]);
+    assert_eq!(launch.proof(&arguments).expect("arguments that fit"), Answer::Proven);
+    launch.check(&arguments).expect("no fault");
+    launch.run(&arguments).expect("a launch").wait().expect("an end");
+    let wanted = points.iter().zip(&others).enumerate().map(|(i, (p, other))| {
+        let p = if other.y > 2 { *other } else { Point { x: p.x + 7, ..*p } };
+        Point { y: p.y + others[36 - i].x, ..p }
+    });
+    assert_eq!(first.to_vec(queue).expect("a read"), wanted.collect::<Vec<_>>());
+
+    let mut index = array(queue, &[36_u32, 0, 5]);
+    let mut y = array(queue, &[0_i32; 3]);
+    let arguments = [Argument::read(&index), Argument::read_structures(&second), Argument::write(&mut y)];
+    let run = named("picked");
+    let launch = run.launch(queue, &[3]);
+    launch.run(&arguments).expect("all are inside").wait().expect("an end");
+    assert_eq!(y.to_vec(queue).expect("a read"), [-36, 0, -6]);
+    index.write().expect("a view")[1] = 37;
+    let arguments = [Argument::read(&index), Argument::read_structures(&second), Argument::write(&mut y)];
+    for error in [launch.run(&arguments).err(), launch.check(&arguments).err()] {
+        let is_right = matches!(&error, Some(LaunchError::Outside { array, index: 37, len: 37, .. }) if array == "points");
+        assert!(is_right, "{error:?}");
     }
 }
 

@@ -6,12 +6,17 @@ use alloc::vec::Vec;
 
 use super::Writer;
 use super::names::{rust_literal, rust_type};
-use crate::kernel::{Expr, ExprKind, Query, Space};
+use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Math, Unary};
 use crate::phase::Home;
 use crate::scalar::Scalar;
 
 impl Writer<'_> {
+    /// The number of elements of an array that the kernel writes.
+    pub(super) fn len_of_written(&self, array: ArrayId) -> String {
+        format!("__group.count(&{})", self.array(array))
+    }
+
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
         let ty = rust_type(expr.ty);
         match &expr.kind {
@@ -30,7 +35,7 @@ impl Writer<'_> {
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
                 Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
-                Space::Write => format!("__group.count(&{})", self.array(*array)),
+                Space::Write => self.len_of_written(*array),
                 _ => format!("(<[_]>::len(&*{}) as u64)", self.array(*array)),
             },
             ExprKind::Query(query, dimension) => {

@@ -34,6 +34,20 @@ use names::{count_users, rust_type, stored, zero, zero_stored};
 /// redefine any other name in it: see `PRIMITIVE`.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
+    rust_with_structures(kernel, claims, name, path, spir_v, &[])
+}
+
+/// As [`rust`], where a launch passes arrays of structures for some arrays: each with the name of
+/// its structure, which implements `Structure` of usm-kernel.
+#[must_use]
+pub fn rust_with_structures(
+    kernel: &Kernel,
+    claims: &Claims,
+    name: &str,
+    path: &str,
+    spir_v: Option<&SpirV>,
+    structures: &[(ArrayId, String)],
+) -> String {
     let lowered = lower(kernel, By::One);
     let phases = phases(&lowered);
     let mut writer = Writer {
@@ -46,6 +60,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         loops: Vec::new(),
         rows: Vec::new(),
         parameters: Vec::new(),
+        structures,
         of_row: of_row(&lowered, &phases.homes),
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
@@ -122,6 +137,8 @@ struct Writer<'k> {
     rows: Vec<VarId>,
     /// Names and types of the body's parameters.
     parameters: Vec<(String, String)>,
+    /// Arrays of structures, and the names of these.
+    structures: &'k [(ArrayId, String)],
     /// Variables that are the same for the items of a row.
     of_row: Vec<bool>,
 }
@@ -203,6 +220,12 @@ impl Writer<'_> {
                             format!("&'static [{element}]"),
                             format!("&[{element}]"),
                         ),
+                    };
+                    let structure = self.structures.iter().find(|(known, _)| known == id);
+                    let passing = match (structure, &array.space) {
+                        (None, _) => passing,
+                        (Some((_, name)), Space::Write) => format!("WriteFields<{name}>"),
+                        (Some((_, name)), _) => format!("ReadFields<{name}>"),
                     };
                     (self.array(*id), passing, form, view)
                 }

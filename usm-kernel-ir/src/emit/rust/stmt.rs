@@ -138,6 +138,12 @@ impl Writer<'_> {
             return format!("({atomic}).load(::core::sync::atomic::Ordering::Relaxed)");
         }
         if self.kernel.array(array).space == Space::Write {
+            if index.contains(&self.len_of_written(array)) {
+                // The array is borrowed for the load alone.
+                return format!(
+                    "({{ let __index = {index}; unsafe {{ {path}::generated::load::<PROVEN, _, _>(F::reborrow(&mut {slice}), __index, {at}) }} }})"
+                );
+            }
             return format!(
                 "(unsafe {{ {path}::generated::load::<PROVEN, _, _>(F::reborrow(&mut {slice}), {index}, {at}) }})"
             );

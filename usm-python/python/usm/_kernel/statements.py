@@ -155,7 +155,7 @@ class Statements:
         self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
 
     def with_own_indices(self, found):
-        """A part of an array whose indices are variables of its own, so that it may be bound anew."""
+        """A part of an array with indices of its own, so that it may be bound anew."""
 
         def own(value):
             key = self.temporary(value.ty)

@@ -8,7 +8,8 @@ class Val:
 
     ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``pure``: no
     later statement changes the value. ``python``: the value is a number of Python itself, although
-    only uint64 holds it. ``element``: the type of the element that was read, if it has no arithmetic.
+    only uint64 holds it. ``element``: the type of the element that was read, if it has no
+    arithmetic.
     """
 
     __slots__ = ("const", "element", "high", "pure", "python", "text", "ty")

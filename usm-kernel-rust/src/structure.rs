@@ -1,0 +1,441 @@
+//! Structures of fields of one type: elements of arrays, and values, which are their fields.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::spanned::Spanned as _;
+use syn::{
+    Expr as Rust, ExprField, ExprStruct, Fields, Generics, Ident, Item, ItemStruct, Member, Result, Type,
+};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, VarId};
+
+use crate::attribute::found_crate;
+use crate::expression::typed;
+use crate::scope::{Meaning, Scope, refuse, scalar};
+use crate::signature::place_of;
+use crate::tuple;
+use crate::view::{self, View};
+
+/// A structure that kernels know.
+#[derive(Clone, Debug)]
+pub(crate) struct Structure {
+    pub(crate) name: String,
+    /// The type of all fields.
+    pub(crate) field: Scalar,
+    pub(crate) fields: Vec<String>,
+}
+
+impl Structure {
+    /// The structures among items: those that derive `Structure`.
+    pub(crate) fn all(items: &[Item]) -> Result<Vec<Self>> {
+        let derived = items.iter().filter_map(|item| match item {
+            Item::Struct(item) if derives(item) => Some(of_item(item)),
+            _ => None,
+        });
+        derived.collect()
+    }
+
+    /// The position of a field.
+    pub(crate) fn position(&self, name: &Member) -> Result<usize> {
+        let text = match name {
+            Member::Named(name) => name.to_string(),
+            Member::Unnamed(number) => number.index.to_string(),
+        };
+        match self.fields.iter().position(|field| *field == text) {
+            Some(position) => Ok(position),
+            None => refuse(
+                name.span(),
+                format!("`{}` has no field `{text}`: it has {}", self.name, self.fields.join(", ")),
+            ),
+        }
+    }
+}
+
+fn derives(item: &ItemStruct) -> bool {
+    item.attrs.iter().filter(|attribute| attribute.path().is_ident("derive")).any(|attribute| {
+        let mut is_here = false;
+        let _ = attribute.parse_nested_meta(|meta| {
+            is_here |= meta.path.segments.last().is_some_and(|last| last.ident == "Structure");
+            Ok(())
+        });
+        is_here
+    })
+}
+
+fn of_item(item: &ItemStruct) -> Result<Structure> {
+    let name = item.ident.to_string();
+    if !item.attrs.iter().any(is_repr_c) {
+        return refuse(
+            item.ident.span(),
+            format!("write `#[repr(C)]` before `{name}`: fields in this order"),
+        );
+    }
+    no_parameters(&item.generics)?;
+    let Fields::Named(fields) = &item.fields else {
+        return refuse(item.ident.span(), format!("`{name}` needs fields with names"));
+    };
+    let mut found: Option<(Scalar, String)> = None;
+    let mut names = Vec::new();
+    for field in &fields.named {
+        let text = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+        if matches!(field.ty, Type::Reference(_) | Type::Ptr(_)) {
+            return refuse(
+                field.ty.span(),
+                format!("field `{text}` is a pointer, which no device follows: take an index"),
+            );
+        }
+        let Ok(ty) = scalar(&field.ty) else {
+            return refuse(
+                field.ty.span(),
+                format!(
+                    "field `{text}` is no number: a structure has fields of one type of i8 to i64, u8 to u64, f32, f64, F16 or Bf16"
+                ),
+            );
+        };
+        if ty == Scalar::Bool || matches!(&field.ty, Type::Path(path) if path.path.is_ident("usize")) {
+            return refuse(
+                field.ty.span(),
+                format!("field `{text}`: write `u8` for bool, and `u64` for usize"),
+            );
+        }
+        match &found {
+            Some((first, other)) if *first != ty => {
+                return refuse(
+                    field.ty.span(),
+                    format!(
+                        "field `{text}` is {ty}, and `{other}` is {first}: a structure of kernels has fields of one type, \
+                         so take one array for each type"
+                    ),
+                );
+            }
+            Some(_) => {}
+            None => found = Some((ty, text.clone())),
+        }
+        names.push(text);
+    }
+    match found {
+        Some((field, _)) => Ok(Structure { name, field, fields: names }),
+        None => refuse(item.ident.span(), format!("`{name}` has no fields")),
+    }
+}
+
+fn is_repr_c(attribute: &syn::Attribute) -> bool {
+    let mut is_c = false;
+    if attribute.path().is_ident("repr") {
+        let _ = attribute.parse_nested_meta(|meta| {
+            is_c |= meta.path.is_ident("C");
+            Ok(())
+        });
+    }
+    is_c
+}
+
+fn no_parameters(generics: &Generics) -> Result<()> {
+    match generics.params.first() {
+        Some(parameter) => refuse(parameter.span(), "a structure of kernels has no parameters"),
+        None => Ok(()),
+    }
+}
+
+/// The expansion of `#[derive(Structure)]`.
+///
+/// # Errors
+/// A refusal, on its tokens.
+pub fn structure(item: TokenStream) -> Result<TokenStream> {
+    let item: ItemStruct = syn::parse2(item)?;
+    let Structure { field, fields, .. } = of_item(&item)?;
+    let path: syn::Path = syn::parse_str(&found_crate())?;
+    let ty = match field {
+        Scalar::F16 => quote!(#path::F16),
+        Scalar::Bf16 => quote!(#path::Bf16),
+        other => {
+            let name = Ident::new(&other.to_string(), item.ident.span());
+            quote!(::core::primitive::#name)
+        }
+    };
+    let (name, count) = (&item.ident, fields.len());
+    let places = item.fields.iter().filter_map(|field| field.ident.as_ref());
+    Ok(quote! {
+        const _: () = {
+            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constant
+            // proves; so it has no padding, and all bits are a value.
+            unsafe impl #path::generated::bytemuck::Zeroable for #name {}
+            // SAFETY: as above; `Copy` is demanded.
+            unsafe impl #path::generated::bytemuck::Pod for #name {}
+
+            const _: fn(&#name) -> [&#ty; #count] = |one| [#(&one.#places),*];
+
+            impl #path::Structure for #name {
+                type Field = #ty;
+                const FIELDS: &'static [&'static ::core::primitive::str] = &[#(#fields),*];
+            }
+        };
+    })
+}
+
+/// The number of the structure that a type names.
+pub(crate) fn of_type(ty: &Type, scope: &Scope) -> Option<usize> {
+    let Type::Path(path) = ty else { return None };
+    of_path(&path.path, scope)
+}
+
+fn of_path(path: &syn::Path, scope: &Scope) -> Option<usize> {
+    let name = path.get_ident()?;
+    scope.neighbours.structures.iter().position(|structure| name == &structure.name)
+}
+
+/// The element of an array of structures that a text names, before its index is read.
+pub(crate) fn is_element(value: &Rust, scope: &Scope) -> bool {
+    match value {
+        Rust::Paren(inner) => is_element(&inner.expr, scope),
+        Rust::Index(index) if !matches!(&*index.index, Rust::Range(_)) => {
+            view::depth(value, scope) == Some(1)
+                && matches!(view::root(&index.expr, scope), Ok(Some((id, _))) if scope.structures.contains_key(&id))
+        }
+        Rust::Path(path) => {
+            let name = path.path.get_ident().and_then(|name| scope.find(name).ok());
+            matches!(name, Some(Meaning::View(number)) if scope.views[number].is_structure(scope))
+        }
+        Rust::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => is_element(&unary.expr, scope),
+        _ => false,
+    }
+}
+
+/// The place of a field of an element: array, type and index.
+pub(crate) fn field_place(field: &ExprField, scope: &mut Scope) -> Result<Option<(ArrayId, Scalar, Expr)>> {
+    if !is_element(&field.base, scope) {
+        return Ok(None);
+    }
+    let Some(found) = element(&field.base, scope)? else { return Ok(None) };
+    let position = structure_of(found.array, scope).position(&field.member)?;
+    let at = place_of(field.member.span());
+    let index = found.field(position as u64, at);
+    Ok(Some((found.array, scope.kernel.array(found.array).element, index)))
+}
+
+/// The type of a field of an element that is written.
+pub(crate) fn field_type(field: &ExprField, scope: &Scope) -> Result<Scalar> {
+    let base = referred(&field.base);
+    may_write(base, scope)?;
+    match view::root(base, scope)? {
+        Some((id, _)) => Ok(scope.kernel.array(id).element),
+        None => refuse(field.span(), "only variables, elements and their fields are assigned"),
+    }
+}
+
+/// `particles[i] = p`: all values are computed before a field is set.
+pub(crate) fn assign(left: &Rust, right: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    may_write(referred(left), scope)?;
+    if of_value(right, scope) != of_value(left, scope) {
+        return refuse(
+            right.span(),
+            "a structure of the same type is needed here: an element, a variable or `S { .. }`",
+        );
+    }
+    let values = tuple::parts(right, &[], scope)?;
+    let values: Vec<Expr> = values.into_iter().map(|value| tuple::keep(value, scope)).collect();
+    let places = places(left, scope)?;
+    out.append(&mut scope.before);
+    for ((array, index), value) in places.into_iter().zip(values) {
+        let at = index.place;
+        out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+    }
+    Ok(())
+}
+
+/// What `*p` refers to.
+fn referred(value: &Rust) -> &Rust {
+    match value {
+        Rust::Paren(inner) => referred(&inner.expr),
+        Rust::Unary(unary) => referred(&unary.expr),
+        other => other,
+    }
+}
+
+/// Refuses to write fields of an array that was taken as `&[S]`.
+fn may_write(base: &Rust, scope: &Scope) -> Result<()> {
+    match view::root(base, scope)? {
+        Some((id, true)) => {
+            let name = scope.kernel.array(id).name.clone();
+            refuse(base.span(), format!("`{name}` is only read: take `&mut [S]` and `&mut {name}[i]`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn element(value: &Rust, scope: &mut Scope) -> Result<Option<View>> {
+    view::view(referred(value), scope)
+}
+
+fn structure_of(array: ArrayId, scope: &Scope) -> Structure {
+    let number = scope.structures.get(&array).copied().unwrap_or_default();
+    scope.neighbours.structures[number].clone()
+}
+
+/// The places of all fields of an element.
+pub(crate) fn places(value: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Expr)>> {
+    let at = place_of(value.span());
+    let Some(mut found) = element(value, scope)? else {
+        return refuse(value.span(), "an element of an array of structures is needed here");
+    };
+    found.keep(scope);
+    let count = structure_of(found.array, scope).fields.len() as u64;
+    Ok((0..count).map(|position| (found.array, found.field(position, at))).collect())
+}
+
+/// The number of the structure that a value is; `None` for other values.
+pub(crate) fn of_value(value: &Rust, scope: &Scope) -> Option<usize> {
+    match value {
+        Rust::Paren(inner) => of_value(&inner.expr, scope),
+        Rust::Struct(literal) => of_path(&literal.path, scope),
+        Rust::Path(path) => match scope.find(path.path.get_ident()?).ok()? {
+            Meaning::Tuple(number) => scope.tuple_structures.get(&number).copied(),
+            Meaning::View(number) if scope.views[number].is_structure(scope) => {
+                scope.structures.get(&scope.views[number].array).copied()
+            }
+            _ => None,
+        },
+        Rust::Call(call) => {
+            let Rust::Path(path) = &*call.func else { return None };
+            let function = scope.neighbours.function(&path.path.segments.last()?.ident.to_string())?;
+            match &function.sig.output {
+                syn::ReturnType::Type(_, ty) => of_type(ty, scope),
+                syn::ReturnType::Default => None,
+            }
+        }
+        Rust::Block(inner) => match inner.block.stmts.last() {
+            Some(syn::Stmt::Expr(value, None)) => of_value(value, scope),
+            _ => None,
+        },
+        Rust::If(branch) => match branch.then_branch.stmts.last() {
+            Some(syn::Stmt::Expr(value, None)) => of_value(value, scope),
+            _ => None,
+        },
+        element if is_element(element, scope) => {
+            let (id, _) = view::root(referred(element), scope).ok()??;
+            scope.structures.get(&id).copied()
+        }
+        _ => None,
+    }
+}
+
+/// The types of the fields of the structure that a type names.
+pub(crate) fn types(ty: &Type, scope: &Scope) -> Option<Vec<Scalar>> {
+    let structure = &scope.neighbours.structures[of_type(ty, scope)?];
+    Some(vec![structure.field; structure.fields.len()])
+}
+
+/// The meaning of a function's parameter that is a structure, a reference to one, or an array of
+/// them; `None` for other types.
+pub(crate) fn given(ty: &Type, mutable: bool, argument: &Rust, scope: &mut Scope) -> Result<Option<Meaning>> {
+    let (of, needed, writes) = match ty {
+        Type::Reference(reference) => match &*reference.elem {
+            Type::Slice(slice) => (of_type(&slice.elem, scope), 2, reference.mutability.is_some()),
+            other => (of_type(other, scope), 1, reference.mutability.is_some()),
+        },
+        other => (of_type(other, scope), 0, false),
+    };
+    let Some(number) = of else { return Ok(None) };
+    let name = scope.neighbours.structures[number].name.clone();
+    if needed == 0 {
+        if of_value(argument, scope) != Some(number) {
+            return refuse(argument.span(), format!("a `{name}` is needed here"));
+        }
+        let mut variables = Vec::new();
+        for value in tuple::parts(argument, &[], scope)? {
+            let (ty, at) = (value.ty, value.place);
+            let variable = scope.hidden("field", ty, at);
+            scope.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+            variables.push(variable);
+        }
+        scope.tuple_structures.insert(scope.tuples.len(), number);
+        scope.tuples.push((variables, mutable));
+        return Ok(Some(Meaning::Tuple(scope.tuples.len() - 1)));
+    }
+    let found = element(unreferenced(argument), scope)?;
+    let found =
+        found.filter(|found| found.depth() == needed && scope.structures.get(&found.array) == Some(&number));
+    let Some(mut found) = found else {
+        let what = if needed == 1 { "an element" } else { "an array, or a part of one," };
+        return refuse(argument.span(), format!("{what} of `{name}` in memory is needed here"));
+    };
+    if writes && found.read_only {
+        return refuse(argument.span(), "this is only read here: take `&mut`");
+    }
+    found.read_only = !writes;
+    found.keep(scope);
+    scope.views.push(found);
+    Ok(Some(Meaning::View(scope.views.len() - 1)))
+}
+
+fn unreferenced(value: &Rust) -> &Rust {
+    match value {
+        Rust::Reference(inner) => unreferenced(&inner.expr),
+        other => other,
+    }
+}
+
+/// The values of the fields of an element.
+pub(crate) fn loads(value: &Rust, scope: &mut Scope) -> Result<Vec<Expr>> {
+    let at = place_of(value.span());
+    let places = places(value, scope)?;
+    Ok(places
+        .into_iter()
+        .map(|(array, index)| Expr::load(array, scope.kernel.array(array).element, index, at))
+        .collect())
+}
+
+/// The values of `S { x: 1.0, y, ..other }`, in the order of the fields.
+pub(crate) fn literal(literal: &ExprStruct, scope: &mut Scope) -> Result<Vec<Expr>> {
+    let Some(number) = of_path(&literal.path, scope) else {
+        return refuse(
+            literal.path.span(),
+            "a kernel knows structures with `#[derive(Structure)]` beside it, in a module with `#[kernels]`",
+        );
+    };
+    let structure = scope.neighbours.structures[number].clone();
+    let mut values: Vec<Option<Expr>> = vec![None; structure.fields.len()];
+    for field in &literal.fields {
+        let position = structure.position(&field.member)?;
+        let mut earlier: Vec<&mut Expr> = values.iter_mut().flatten().collect();
+        let value = scope.read_after(&mut earlier, |scope| typed(&field.expr, structure.field, scope))?;
+        if values[position].replace(value).is_some() {
+            return refuse(field.member.span(), "this field has two values");
+        }
+    }
+    if let Some(rest) = &literal.rest {
+        let mut earlier: Vec<&mut Expr> = values.iter_mut().flatten().collect();
+        let others = scope.read_after(&mut earlier, |scope| tuple::parts(rest, &[], scope))?;
+        if of_value(rest, scope) != Some(number) {
+            return refuse(rest.span(), format!("a `{}` is needed here", structure.name));
+        }
+        for (value, other) in values.iter_mut().zip(others) {
+            value.get_or_insert(other);
+        }
+    }
+    match values.iter().position(Option::is_none) {
+        Some(missing) => {
+            refuse(literal.span(), format!("field `{}` has no value", structure.fields[missing]))
+        }
+        None => Ok(values.into_iter().flatten().collect()),
+    }
+}
+
+/// The variable of a field of a structure that is a variable.
+pub(crate) fn variable(
+    number: usize,
+    member: &Member,
+    names: &[VarId],
+    scope: &Scope,
+) -> Result<Option<VarId>> {
+    let Some(structure) = scope.tuple_structures.get(&number) else { return Ok(None) };
+    let position = scope.neighbours.structures[*structure].position(member)?;
+    Ok(names.get(position).copied())
+}
+
+/// The number of structures in an array of fields.
+pub(crate) fn count(array: ArrayId, fields: u64, scope: &Scope) -> Expr {
+    let at = scope.kernel.array(array).place;
+    let length = Expr { kind: ExprKind::Len(array), ty: Scalar::U64, place: at };
+    let by = Expr::literal(Literal::integer(Scalar::U64, fields), at);
+    Expr::binary(Binary::Div, length, by, at)
+}

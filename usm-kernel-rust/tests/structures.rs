@@ -1,0 +1,74 @@
+//! What a structure of kernels may be, and where one is refused.
+
+fn refused(source: &str) -> String {
+    usm_kernel_rust::read(source, "s.rs").expect_err(source).to_string()
+}
+
+/// A structure with these fields, and a kernel with this body.
+fn with(fields: &str, body: &str) -> String {
+    format!(
+        "#[derive(Clone, Copy, Structure)] #[repr(C)] struct S {{ {fields} }}\n\
+         #[derive(Clone, Copy, Structure)] #[repr(C)] struct T {{ x: f32, y: f32 }}\n\
+         #[kernel] fn k(a: &mut [S], b: &[S], c: &mut [T], d: &mut [f32]) {{ let i = global_id(0);\n{body}\n}}"
+    )
+}
+
+#[test]
+fn fields_are_numbers_of_one_type() {
+    for (fields, words) in [
+        (
+            "x: f32, n: u32",
+            "s.rs:1:68: field `n` is u32, and `x` is f32: a structure of kernels has fields of one type",
+        ),
+        ("x: u8, n: u32", "field `n` is u32, and `x` is u8"),
+        ("x: f32, p: *const f32", "field `p` is a pointer, which no device follows: take an index"),
+        ("x: f32, p: &'static f32", "field `p` is a pointer"),
+        ("x: bool", "field `x`: write `u8` for bool"),
+        ("x: usize", "`u64` for usize"),
+        ("x: [f32; 3]", "field `x` is no number"),
+        ("x: String", "field `x` is no number"),
+        ("", "`S` has no fields"),
+    ] {
+        let text = refused(&with(fields, "d[i] = 1.0;"));
+        assert!(text.contains(words), "{text}");
+    }
+    for (text, words) in [
+        ("#[derive(Structure)] struct S { x: f32 }", "write `#[repr(C)]` before `S`"),
+        ("#[derive(Structure)] #[repr(C)] struct S(f32);", "`S` needs fields with names"),
+        ("#[derive(Structure)] #[repr(C)] struct S<T> { x: T }", "a structure of kernels has no parameters"),
+    ] {
+        let text = refused(&format!("{text} #[kernel] fn k(a: &mut [S]) {{ a[global_id(0)].x = 1.0; }}"));
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn programs_are_refused_at_their_place() {
+    for (body, words) in [
+        ("a[i].z = 1.0;", "s.rs:4:6: `S` has no field `z`: it has x, v"),
+        ("d[i] = a[i].z;", "`S` has no field `z`: it has x, v"),
+        ("a[i] = 1.0;", "a structure of the same type is needed here"),
+        ("a[i] = c[i];", "a structure of the same type is needed here"),
+        ("let mut p = a[i]; p = c[i]; a[i] = p;", "a tuple of other types"),
+        ("b[i].x = 1.0;", "`b` is only read"),
+        ("b[i] = a[i];", "`b` is only read"),
+        ("let p = &b[i]; p.x = 1.0;", "`b` is only read"),
+        ("let p = a[i]; p.x = 1.0;", "this tuple is set once: write `let mut`"),
+        ("d[i] = a[i];", "f32 is needed|a part of an array where a number is needed"),
+        ("d[i] = a[i][0];", "a structure has no elements: name a field, such as `p.x`"),
+        ("a[i] = S { x: 1.0 };", "field `v` has no value"),
+        ("a[i] = S { x: 1.0, x: 2.0, v: 1.0 };", "this field has two values"),
+        ("a[i] = S { x: 1.0, z: 2.0 };", "`S` has no field `z`"),
+        ("a[i] = S { x: 1.0, ..c[i] };", "a `S` is needed here"),
+        ("a[i] = U { x: 1.0 };", "a structure of the same type is needed here"),
+        ("a[i].x = 1_u32;", "u32 where f32 is needed"),
+        ("a[i].x += 1_u32;", "u32 where f32 is needed"),
+    ] {
+        let text = refused(&with("x: f32, v: f32", body));
+        assert!(words.split('|').any(|words| text.contains(words)), "{body}: {text}");
+    }
+    let text = refused("#[kernel] fn k(a: &mut [S]) { a[0].x = 1.0; }");
+    assert!(text.contains("a structure with `#[derive(Structure)]`"), "{text}");
+    let by_value = "#[derive(Structure)] #[repr(C)] struct S { x: f32 } #[kernel] fn k(s: S, d: &mut [f32]) { d[0] = s.x; }";
+    assert!(refused(by_value).contains("a structure by value: take its fields as scalars"));
+}

@@ -1,0 +1,137 @@
+//! Arrays of structures, which kernels take as rows of numbers.
+
+use core::marker::PhantomData;
+use core::slice;
+
+use bytemuck::Pod;
+use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
+
+#[cfg(feature = "alloc")]
+use super::Passed;
+use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed};
+use crate::sharing::{Exclusive, Sharing};
+
+/// A structure of fields of one type, an element of arrays that kernels take. The derive macro of
+/// this name implements it.
+pub trait Structure: Pod + Send + Sync {
+    /// The type of all fields.
+    type Field: Pod + Send + Sync;
+    /// The names of the fields, in their order.
+    const FIELDS: &'static [&'static str];
+}
+
+/// Global memory of structures that the kernel reads: `&[S]`, passed as `&UsmVec`. The body gets
+/// their fields, one after the other.
+#[derive(Debug)]
+pub struct ReadFields<S>(PhantomData<S>);
+/// Global memory of structures that the kernel reads and writes: `&mut [S]`, passed as `&mut
+/// UsmVec`. The body gets their fields, one after the other.
+#[derive(Debug)]
+pub struct WriteFields<S>(PhantomData<S>);
+
+/// The fields of a structure.
+struct Fields<S>(PhantomData<S>);
+
+impl<S: Structure> Fields<S> {
+    /// Their number. No program is compiled whose structure is anything else than its fields.
+    const COUNT: usize = {
+        assert!(align_of::<S>() == align_of::<S::Field>());
+        assert!(size_of::<S>() == size_of::<S::Field>() * S::FIELDS.len());
+        S::FIELDS.len()
+    };
+
+    const fn info(passing: Passing) -> ParameterInfo {
+        ParameterInfo { passing, element_bytes: size_of::<S::Field>() }
+    }
+
+    const fn slice(first: *mut S, structures: usize) -> RawSlice<S::Field> {
+        // The bytes of the structures are no more than a machine has.
+        RawSlice::new(first.cast(), structures * Self::COUNT)
+    }
+}
+
+/// The properties that both arrays have in common.
+macro_rules! array_items {
+    () => {
+        type Raw = RawSlice<S::Field>;
+        type Value = ();
+
+        fn value(_: &Self::View<'_, Exclusive>) {}
+
+        fn raw_value(_: &Self::Raw) {}
+
+        fn view_len(view: &Self::View<'_, Exclusive>) -> usize {
+            view.len()
+        }
+
+        fn raw_len(raw: &Self::Raw) -> usize {
+            raw.len
+        }
+
+        #[cfg(feature = "alloc")]
+        fn passed(raw: &Self::Raw) -> Passed<'_> {
+            Passed::Pointer(raw.pointer as usize)
+        }
+    };
+}
+
+impl<S> Sealed for ReadFields<S> {}
+impl<S: Structure> Parameter for ReadFields<S> {
+    type View<'v, F: Sharing> = &'v [S::Field];
+    type Form = &'static [S::Field];
+    const INFO: ParameterInfo = Fields::<S>::info(Passing::Read);
+
+    array_items!();
+
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        view
+    }
+
+    unsafe fn view<F: Sharing>(raw: &RawSlice<S::Field>) -> &[S::Field] {
+        // SAFETY: the caller's promise; `Bind` proved alignment and length.
+        unsafe { slice::from_raw_parts(raw.pointer, raw.len) }
+    }
+}
+
+impl<S> Sealed for WriteFields<S> {}
+impl<S: Structure> Parameter for WriteFields<S> {
+    type View<'v, F: Sharing> = F::Array<'v, S::Field>;
+    type Form = &'static mut [S::Field];
+    const INFO: ParameterInfo = Fields::<S>::info(Passing::Write);
+
+    array_items!();
+
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        F::reborrow(view)
+    }
+
+    unsafe fn view<'v, F: Sharing>(raw: &'v RawSlice<S::Field>) -> F::Array<'v, S::Field> {
+        // SAFETY: the caller's promise.
+        unsafe { F::array(raw) }
+    }
+}
+
+// SAFETY: the allocation holds the structures, each of which is its fields, initialised because
+// they are; `Fields` compares size and alignment.
+unsafe impl<S: Structure, K: Kind, B: Backend> Bind<ReadFields<S>, B> for &UsmVec<S, K, B> {
+    fn raw(&mut self) -> RawSlice<S::Field> {
+        Fields::<S>::slice(self.as_ptr().cast_mut(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Read))
+    }
+}
+
+// SAFETY: as above; a write needs `&mut`, and all bits are a valid field and a valid structure.
+unsafe impl<S: Structure, K: Kind, B: Backend> Bind<WriteFields<S>, B> for &mut UsmVec<S, K, B> {
+    fn raw(&mut self) -> RawSlice<S::Field> {
+        Fields::<S>::slice(self.as_mut_ptr(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Write))
+    }
+}
