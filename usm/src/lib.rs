@@ -13,6 +13,8 @@ pub use runtimes::{DEVICE_VARIABLE, Runtimes, devices, open, open_default, runti
 
 pub use usm_core::*;
 
+#[cfg(feature = "array")]
+pub use usm_array as array;
 #[cfg(any(feature = "cuda", feature = "hip"))]
 pub use usm_cuda as cuda;
 #[cfg(feature = "interface")]

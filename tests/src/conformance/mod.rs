@@ -5,6 +5,7 @@ use usm_core::backend::Dyn;
 use crate::Fixture;
 
 pub mod accounting;
+pub mod array;
 pub mod contexts;
 pub mod failure;
 pub mod kernel;
@@ -204,6 +205,7 @@ macro_rules! conformance_cases {
             a_declared_function_is_launched_safely memory_named_as_used_is_reached_and_ordered
             module_and_function_may_be_dropped_in_flight a_spir_v_module_runs
             a_spir_v_module_cut_short_is_refused ptx_text_runs);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, array: arrays_are_lists_of_indices);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, strided:
             strided_copies_agree_with_the_reference large_layouts_copy_in_every_way
             an_array_is_reversed_in_place layouts_that_do_not_fit_are_refused);

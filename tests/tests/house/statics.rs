@@ -67,6 +67,7 @@ impl Reason {
 const TABLE: &[(&str, &str, Reason)] = &[
     ("usm/src/runtimes.rs", "RUNTIMES", ForkOnce),
     ("usm-cli/src/memory.rs", "ALLOCATOR", Free),
+    ("usm-array/src/fork.rs", "PLACES", Free),
     ("usm-core/src/after.rs", "LEAKED", Delayed),
     ("usm-core/src/process.rs", "LEASE", Free),
     ("usm-core/src/sync.rs", "NEXT", Free),
@@ -117,7 +118,6 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-python/src/array/travel.rs", "WARNED", Attached),
     ("usm-python/src/process/attribute.rs", "FOUND", Attached),
     ("usm-python/src/device/defaults.rs", "OPEN", Attached),
-    ("usm-python/src/process/fork.rs", "PLACES", Free),
     ("usm-python/src/nrt/library.rs", "RUNTIME", Attached),
     ("usm-python/src/nrt/origin.rs", "ORIGINS", Waited),
     ("usm-python/src/nrt/origin.rs", "CHECK", ForkOnce),

@@ -139,7 +139,7 @@ impl Holding {
             let keeper = Box::new(Mutex::new(keeper));
             // SAFETY: the contract of `lent`; the storage now owns the keeper.
             let storage =
-                unsafe { Storage::foreign(self.stream.context(), *kind, *pointer, *size, object, keeper) };
+                unsafe { Storage::foreign(self.stream.context(), (*kind, *pointer, *size), object, keeper) };
             storage.restricted(*readonly)
         })
     }

@@ -247,7 +247,7 @@ fn like(
         Some(dtype) => PyDtype::of(dtype)?,
         None => PyDtype::of_view(&side.view),
     };
-    let extents = side.view.shape.iter().map(|extent| *extent as i64).collect();
+    let extents = side.view.shape().iter().map(|extent| *extent as i64).collect();
     Ok((place, element, extents))
 }
 

@@ -37,13 +37,13 @@ pub(crate) fn part(view: &View, member: &Member, name: &Bound<'_, PyString>) -> 
         let text = format!("member {:?}: more than {MAX_DIMS} dimensions", member.name);
         return Err(Class::Request.error(text));
     }
-    let (mut shape, mut strides) = (view.shape.clone(), view.strides.clone());
+    let (mut shape, mut strides) = (view.shape().clone(), view.strides().clone());
     for (extent, stride) in &member.axes {
         shape.push(*extent);
         strides.push(*stride);
     }
     // Inside of the element. Without elements there is no place to move to.
-    let offset = if view.nbytes() == 0 { view.offset } else { view.offset + member.offset };
+    let offset = if view.nbytes() == 0 { view.offset() } else { view.offset() + member.offset };
     let dtype = dtype_of(view, member, name)?;
     let mut part = View::imported(dtype.dtype, shape, strides, offset);
     part.descr = dtype.descr;

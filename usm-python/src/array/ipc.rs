@@ -25,7 +25,8 @@ impl Array {
     /// none for this kind: the host, OpenCL and SYCL have none.
     fn ipc_handle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let Side { storage, view, .. } = self.side();
-        let handle = py.detach(|| storage.allocation().export_ipc()).or_raise()?;
+        // SAFETY: it names the memory, and uses none of it.
+        let handle = py.detach(|| unsafe { storage.allocation() }.export_ipc()).or_raise()?;
         let mut bytes = handle.to_bytes().to_vec();
         bytes.extend_from_slice(describe(&view, storage.is_readonly()).as_bytes());
         Ok(PyBytes::new(py, &seal(&bytes)))
@@ -73,8 +74,8 @@ fn describe(view: &View, readonly: bool) -> String {
     let list = |values: &[isize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let element = PyDtype::of_view(view);
     let members = element.descr.as_deref().map_or("", |members| members);
-    let (shape, strides) = (list(&view.shape), list(&view.strides));
-    format!("{}\n{members}\n{}\n{shape}\n{strides}\n{readonly}", element.text(), view.offset)
+    let (shape, strides) = (list(view.shape()), list(view.strides()));
+    format!("{}\n{members}\n{}\n{shape}\n{strides}\n{readonly}", element.text(), view.offset())
 }
 
 /// The view that [`describe`] wrote, proven to lie inside `size` bytes.
@@ -106,7 +107,7 @@ fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
     }
     let view = View { descr: element.descr, ..View::of_layout(&layout) };
     // A view counts from the lowest byte of its layout, a handle from the memory's first byte.
-    Ok((View { offset: view.offset + extent.low as usize, ..view }, readonly))
+    Ok((view.moved_to(view.offset() + extent.low as usize), readonly))
 }
 
 /// Makes an array on the memory that :meth:`Array.ipc_handle` named in another process, without a

@@ -1,6 +1,5 @@
 //! `usm.Array`.
 
-pub(crate) mod axes;
 pub(crate) mod construct;
 pub(crate) mod content;
 pub(crate) mod conversion;
@@ -59,13 +58,13 @@ impl Array {
     /// Extents in elements: a tuple with one integer for each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().shape.iter())
+        PyTuple::new(py, self.view().shape().iter())
     }
 
     /// Strides in bytes: a tuple with one integer for each dimension.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.view().strides.iter())
+        PyTuple::new(py, self.view().strides().iter())
     }
 
     /// The element type. It equals NumPy's type and the type string.
@@ -122,7 +121,7 @@ impl Array {
     /// `pointer` for comparisons within the package.
     #[getter]
     fn _address(&self) -> usize {
-        self.holding().address() + self.view().offset
+        self.holding().address() + self.view().offset()
     }
 
     /// The queue for work on the array.
@@ -220,7 +219,7 @@ impl Array {
                 format!("only an array of one element has an item; this one has {}", self.view().len());
             return Err(PyValueError::new_err(message));
         }
-        text::element_at(py, self.holding(), self.view().offset)
+        text::element_at(py, self.holding(), self.view().offset())
     }
 
     /// The elements as nested lists. An array of 0 dimensions returns its element.
@@ -256,7 +255,7 @@ impl Array {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        match self.view().shape.first() {
+        match self.view().shape().first() {
             Some(extent) => Ok(extent.unsigned_abs()),
             None => Err(PyTypeError::new_err("an array of 0 dimensions has no length")),
         }

@@ -26,11 +26,11 @@ impl View {
     /// of size.
     fn reinterpreted(&self, element: PyDtype) -> PyResult<Self> {
         let refused = |reason: &str| {
-            let (here, shape) = (PyDtype::of_view(self), &self.shape);
+            let (here, shape) = (PyDtype::of_view(self), self.shape());
             Class::Request.error(format!("view of {here} with shape {shape:?} as {element}: {reason}"))
         };
         let (old, new) = (self.dtype.itemsize() as isize, element.dtype.itemsize() as isize);
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (self.shape().clone(), self.strides().clone());
         if old != new {
             let Some(last) = self.ndim().checked_sub(1) else {
                 return Err(refused("an array of 0 dimensions keeps the size of its element"));
@@ -49,7 +49,7 @@ impl View {
             (shape[last], strides[last]) = (bytes / new, new);
         }
         // The bytes are those of before, so every element lies inside of the storage.
-        let view = Self::imported(element.dtype, shape, strides, self.offset);
+        let view = Self::imported(element.dtype, shape, strides, self.offset());
         Ok(Self { descr: element.descr, ..view })
     }
 }

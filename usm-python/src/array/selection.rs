@@ -55,7 +55,7 @@ pub(crate) fn is_of_values(key: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The positions along the first axis that a plain list of integers or a mask of NumPy's names.
 /// `None` for other keys, and for one with a position outside: NumPy's errors are the usual ones.
 fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>> {
-    let Some(extent) = view.shape.first().copied() else { return Ok(None) };
+    let Some(extent) = view.shape().first().copied() else { return Ok(None) };
     if let Ok(list) = key.cast_exact::<PyList>() {
         let mut all = reserve::reserved(list.len()).or_raise()?;
         for index in list.iter() {
@@ -79,10 +79,10 @@ fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>
     let Some(mask) = ndarray::import(key)? else { return Ok(None) };
     let holding = mask.get().holding();
     let is_mask = holding.view.dtype.kind() == Kind::Bool
-        && holding.view.shape[..] == [extent]
+        && holding.view.shape()[..] == [extent]
         && holding.view.is_c_contiguous();
-    let mut bits = reserve::zeroed(if is_mask { extent.unsigned_abs() } else { 0 }).or_raise()?;
-    if !is_mask || !holding.storage().read_at_once(holding.view.offset, &mut bits) {
+    let mut bits = usm_array::zeroed(if is_mask { extent.unsigned_abs() } else { 0 }).or_raise()?;
+    if !is_mask || !holding.storage().read_at_once(holding.view.offset(), &mut bits) {
         return Ok(None);
     }
     let count = bits.iter().filter(|bit| **bit != 0).count();
@@ -103,7 +103,7 @@ fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
         return Ok(None);
     }
     let Some(positions) = positions(view, key)? else { return Ok(None) };
-    let mut shape = view.shape.clone();
+    let mut shape = view.shape().clone();
     shape[0] = positions.len() as isize;
     let wanted = PyDtype::of_view(view);
     let side = transfer::empty_of(py, &holding.stream, holding.kind(), &wanted, &shape)?;

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use usm_plan::shown::Shown;
 
-use crate::array::axes::Axes;
 use crate::array::{Array, create};
 use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::Class;
+use usm_array::Axes;
 
 #[pymethods]
 impl Array {

@@ -24,10 +24,10 @@ pub(crate) fn list<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<
         Some(numpy) => {
             let dtype = PyDtype::of_view(view).dtype(py)?;
             let flat = numpy.call_method1(name!(py, "frombuffer"), (reserve::bytes(py, bytes)?, dtype))?;
-            let shape = PyTuple::new(py, view.shape.iter())?;
+            let shape = PyTuple::new(py, view.shape().iter())?;
             flat.call_method1(name!(py, "reshape"), (shape,))?.call_method0(name!(py, "tolist"))
         }
-        None => nested(py, view, &view.shape, bytes),
+        None => nested(py, view, view.shape(), bytes),
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn list_of<'py>(py: Python<'py>, holding: &Holding) -> PyResult<Bound
     let view = &holding.view;
     let is_plain = view.descr.is_none() && view.nbytes() > 0 && view.is_c_contiguous();
     match scalar::loader(view.dtype).filter(|_| is_plain && view.ndim() > 0 && holding.stream.is_host()) {
-        Some(load) => in_place(py, holding, load, &view.shape, view.offset),
+        Some(load) => in_place(py, holding, load, view.shape(), view.offset()),
         None => list(py, view, &transfer::to_bytes(py, &holding.side())?),
     }
 }
@@ -170,13 +170,13 @@ fn argument(view: &View) -> String {
 
 /// The shape in Python's spelling of a tuple.
 fn shape(view: &View) -> String {
-    let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
+    let shape: Vec<_> = view.shape().iter().map(ToString::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     format!("({}{comma})", shape.join(", "))
 }
 
 fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {
-    let Some(extent) = view.shape.first().map(|extent| extent.unsigned_abs()) else {
+    let Some(extent) = view.shape().first().map(|extent| extent.unsigned_abs()) else {
         let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
         let value = element(py, view, &bytes)?;
         // Writing to a string cannot fail.
@@ -208,7 +208,7 @@ fn run(
     range: std::ops::Range<usize>,
     text: &mut String,
 ) -> PyResult<()> {
-    let part = view.part(range.start, range.len());
+    let part = view.part_of_axis(0, range.start, range.len());
     if view.ndim() == 1 {
         let bytes = transfer::to_bytes(py, &holding.with_view(part.clone()))?;
         let values = list(py, &part, &bytes)?.repr()?;

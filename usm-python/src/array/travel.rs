@@ -38,7 +38,7 @@ impl Array {
         let (py, side) = (slf.py(), slf.get().side());
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_array")?;
         let element = PyDtype::of_view(&side.view);
-        let shape = PyTuple::new(py, side.view.shape.iter())?;
+        let shape = PyTuple::new(py, side.view.shape().iter())?;
         let selector = Selector::of(side.stream.context().info()).to_string();
         let (kind, readonly) = (side.storage.kind().name(), side.storage.is_readonly());
         let state = (elements_of(py, side, protocol)?, shape, element, kind, selector, readonly);

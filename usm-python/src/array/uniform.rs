@@ -35,7 +35,7 @@ pub(crate) fn of_numbers(obj: &Bound<'_, PyAny>, wanted: Option<Dtype>) -> PyRes
     let Ok(view) = View::contiguous(dtype, &extents) else { return Ok(None) };
     let stream = runtime::host_stream()?.clone();
     let Ok(storage) = Storage::allocate(&stream, AllocKind::Host, view.nbytes(), 0) else { return Ok(None) };
-    let target: NonNull<u64> = storage.allocation().block().pointer.cast();
+    let target: NonNull<u64> = storage.block().pointer.cast();
     // SAFETY: new memory of the host with this many elements, aligned for them, that no other code
     // knows; `u64` has no invalid bits, and nothing reads the slice before it is written.
     let words = unsafe { slice::from_raw_parts_mut(target.as_ptr().cast(), view.len()) };

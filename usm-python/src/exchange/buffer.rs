@@ -9,13 +9,13 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
+use usm_array::{Axes, StableBytes};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
 use usm_interface::{
     ByteOrder, Dtype, Error, Key, Kind, MissingData, Policy, Protocol, Raw, TypeError, descr,
 };
 
-use crate::array::axes::Axes;
 use crate::array::view::View;
 use crate::exchange::dictionary;
 use crate::text::error::Class;
@@ -86,6 +86,9 @@ impl fmt::Debug for Held {
         f.debug_struct("Held").field("address", &self.pointer()).field("bytes", &self.len()).finish()
     }
 }
+
+// SAFETY: the bytes are the exporter's, which stay while the buffer is held.
+unsafe impl StableBytes for Held {}
 
 impl AsRef<[u8]> for Held {
     /// The bytes. Other Python threads may change them meanwhile, as with any buffer.
@@ -211,7 +214,7 @@ pub(crate) unsafe fn fill(
     }
     // A consumer that does not request the format reads bytes, which every element has.
     let format = if asked(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
-    let export = Export { format, shape: view.shape.clone(), strides: view.strides.clone() };
+    let export = Export { format, shape: view.shape().clone(), strides: view.strides().clone() };
     let kept = Box::into_raw(Box::new(export));
     // SAFETY: just made and not yet published.
     let export = unsafe { &*kept };

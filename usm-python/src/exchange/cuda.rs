@@ -59,7 +59,7 @@ pub(crate) fn import_beyond_dlpack<'py>(
     // CuPy's DLPack has the wrong numbers for strides below 0, its dictionary the right ones.
     let is_ours = Class::Interface.is_of(&refusal, py);
     let goes_backwards =
-        |checked: &Checked<'_>| is_ours && checked.view.strides.iter().any(|stride| *stride < 0);
+        |checked: &Checked<'_>| is_ours && checked.view.strides().iter().any(|stride| *stride < 0);
     let has_no_type =
         |checked: &Checked<'_>| DataType::of(checked.view.dtype).is_none() || !checked.view.dtype.is_native();
     match statement(object) {

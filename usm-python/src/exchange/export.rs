@@ -29,17 +29,17 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     require_sycl(&side.stream)?;
     let view = &side.view;
     let itemsize = view.itemsize().max(1);
-    let (Some(strides), 0) = (view.element_strides(), view.offset % itemsize) else {
-        let strides = &view.strides;
+    let (Some(strides), 0) = (view.element_strides(), view.offset() % itemsize) else {
+        let strides = view.strides();
         return Err(Class::Interface.error(format!(
             "strides {strides:?} and offset {} are not multiples of {itemsize} bytes, which SYCL's dictionary cannot say",
-            view.offset
+            view.offset()
         )));
     };
     transfer::expose(py, &side.storage)?;
     let dict = PyDict::new(py);
     dict.set_item(name!(py, "data"), (side.storage.address(), side.storage.is_readonly()))?;
-    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape().iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
     } else {
@@ -57,7 +57,7 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     }
     dict.set_item(name!(py, "version"), 1)?;
     dict.set_item(name!(py, "syclobj"), sycl::syclobj(py, &side.stream)?)?;
-    dict.set_item(name!(py, "offset"), view.offset / itemsize)?;
+    dict.set_item(name!(py, "offset"), view.offset() / itemsize)?;
     Ok(dict)
 }
 
@@ -83,12 +83,12 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
 pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
-    dict.set_item(name!(py, "data"), (side.storage.address() + view.offset, side.storage.is_readonly()))?;
-    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    dict.set_item(name!(py, "data"), (side.storage.address() + view.offset(), side.storage.is_readonly()))?;
+    dict.set_item(name!(py, "shape"), PyTuple::new(py, view.shape().iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
     } else {
-        PyTuple::new(py, view.strides.iter())?.into_any().unbind()
+        PyTuple::new(py, view.strides().iter())?.into_any().unbind()
     };
     dict.set_item(name!(py, "strides"), strides)?;
     dict.set_item(name!(py, "typestr"), view.dtype.to_string())?;

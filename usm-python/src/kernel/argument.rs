@@ -160,11 +160,11 @@ impl Memory {
         let is_complex = split_parts(&mut side.view);
         let element = scalar(&side.view.dtype, name)?;
         let size = side.view.itemsize() as isize;
-        if side.view.nbytes() != 0 && side.view.strides.iter().any(|stride| stride % size != 0) {
+        if side.view.nbytes() != 0 && side.view.strides().iter().any(|stride| stride % size != 0) {
             return Err(Class::Kernel.error(format!(
                 "{}: strides of {:?} bytes are no multiples of the {size} bytes of an element; pass a copy",
                 name(),
-                side.view.strides
+                side.view.strides()
             )));
         }
         let of_process = side.storage.is_foreign() && side.stream.is_host();
@@ -191,7 +191,7 @@ impl Memory {
 
     /// The shape that the program gave the array.
     pub(crate) fn shape(&self) -> &[isize] {
-        let shape = &self.side.view.shape;
+        let shape = self.side.view.shape();
         &shape[..shape.len() - usize::from(self.is_complex)]
     }
 
@@ -199,7 +199,7 @@ impl Memory {
     /// their size. Strides are multiples of it.
     pub(crate) fn misalignment(&self) -> Option<String> {
         let Side { storage, view, .. } = &self.side;
-        let (address, size) = (storage.address().wrapping_add(view.offset), self.element.bytes() as usize);
+        let (address, size) = (storage.address().wrapping_add(view.offset()), self.element.bytes() as usize);
         (view.nbytes() != 0 && !address.is_multiple_of(size)).then(|| {
             format!(
                 "its elements of {size} bytes begin at address {address:#x}, no multiple of that; pass a copy"
@@ -231,8 +231,8 @@ impl Memory {
         }
         let bytes = |memory: &Self| {
             let Side { storage, view, .. } = &memory.side;
-            let mut places = vec![storage.address().wrapping_add(view.offset)];
-            for (extent, stride) in view.shape.iter().zip(&view.strides) {
+            let mut places = vec![storage.address().wrapping_add(view.offset())];
+            for (extent, stride) in view.shape().iter().zip(view.strides()) {
                 let steps = 0..*extent;
                 let all = places.iter().flat_map(|place| {
                     steps.clone().map(move |step| place.wrapping_add_signed(step * stride))
@@ -249,7 +249,7 @@ impl Memory {
     /// Whether no element shares bytes with one of another array because they alternate: fields of
     /// the same structures, or real and imaginary parts.
     pub(crate) fn alternates_with(&self, other: &Self) -> bool {
-        let strides = self.side.view.strides.iter().chain(other.side.view.strides.iter());
+        let strides = self.side.view.strides().iter().chain(other.side.view.strides().iter());
         strides.map(|stride| stride.unsigned_abs()).any(|step| {
             let Some([one, two]) = self.within(step).zip(other.within(step)).map(<[_; 2]>::from) else {
                 return false;
@@ -262,10 +262,10 @@ impl Memory {
     /// The addresses of the elements at index 0 of all dimensions whose strides are multiples of
     /// `step`. All others are whole steps away. `None` for a step of 0.
     fn within(&self, step: usize) -> Option<Range<usize>> {
-        let View { offset, shape, strides, .. } = &self.side.view;
-        let start = self.side.storage.address().wrapping_add(*offset);
+        let view = &self.side.view;
+        let start = self.side.storage.address().wrapping_add(view.offset());
         let mut found = start..start + self.side.view.itemsize();
-        for (extent, stride) in shape.iter().zip(strides) {
+        for (extent, stride) in view.shape().iter().zip(view.strides()) {
             if stride.unsigned_abs().checked_rem(step)? != 0 {
                 let reach = (*extent as usize).saturating_sub(1).checked_mul(stride.unsigned_abs())?;
                 match stride {
@@ -286,12 +286,12 @@ impl Memory {
 
     /// Elements from the lowest one to the one with all indices 0; structures for a field.
     pub(crate) fn offset(&self) -> u64 {
-        (self.side.view.offset - self.span().0) as u64 / self.step(0) as u64
+        (self.side.view.offset() - self.span().0) as u64 / self.step(0) as u64
     }
 
     /// Elements from an index of a dimension to the next one; structures in their dimensions.
     pub(crate) fn stride(&self, dimension: usize) -> Option<isize> {
-        self.side.view.strides.get(dimension).map(|stride| stride / self.step(dimension) as isize)
+        self.side.view.strides().get(dimension).map(|stride| stride / self.step(dimension) as isize)
     }
 
     /// Bytes of what strides of a dimension count.
@@ -318,19 +318,19 @@ impl Memory {
     /// number does not tell them: no dimension, elements that share bytes, or steps backwards.
     fn indices(&self, number: u64) -> Option<Vec<isize>> {
         let view = &self.side.view;
-        let mut axes: Vec<usize> = (0..view.ndim()).filter(|axis| view.shape[*axis] > 1).collect();
-        let is_backwards = |axis: &usize| view.strides[*axis] <= 0;
+        let mut axes: Vec<usize> = (0..view.ndim()).filter(|axis| view.shape()[*axis] > 1).collect();
+        let is_backwards = |axis: &usize| view.strides()[*axis] <= 0;
         if view.ndim() == 0 || view.may_overlap_itself() || axes.iter().any(is_backwards) {
             return None;
         }
-        axes.sort_by_key(|axis| std::cmp::Reverse(view.strides[*axis]));
+        axes.sort_by_key(|axis| std::cmp::Reverse(view.strides()[*axis]));
         let mut rest = isize::try_from(number.checked_mul(self.element.bytes())?).ok()?;
         let mut indices = vec![0; view.ndim()];
         for axis in axes {
-            indices[axis] = rest / view.strides[axis];
-            rest %= view.strides[axis];
+            indices[axis] = rest / view.strides()[axis];
+            rest %= view.strides()[axis];
         }
-        let is_inside = indices.iter().zip(&view.shape).all(|(index, extent)| index < extent);
+        let is_inside = indices.iter().zip(view.shape()).all(|(index, extent)| index < extent);
         (rest == 0 && is_inside).then_some(indices)
     }
 }
@@ -351,7 +351,7 @@ pub(crate) fn check_unmoved<'a>(
             Some(field) => (field.offset, memory.shape_at(0)),
             None => (0, memory.shape()),
         };
-        let address = storage.address().wrapping_add(view.offset).wrapping_sub(start);
+        let address = storage.address().wrapping_add(view.offset()).wrapping_sub(start);
         if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, shape) {
             return Err(refused(place, "was resized meanwhile, so its memory is no longer there"));
         }
@@ -392,9 +392,9 @@ fn join_views(
             return Err(refused(&format!("{one} lies partly in the memory of {other}: pass a copy")));
         }
         let view = memory.side.view.clone();
-        let offset = start - low + (view.offset - memory.span().0);
+        let offset = start - low + (view.offset() - memory.span().0);
         let storage = storage.restricted(memory.is_readonly());
-        memory.side = Side { storage, stream, view: View { offset, ..view } };
+        memory.side = Side { storage, stream, view: view.moved_to(offset) };
         (memory.of_process, memory.joined) = (false, true);
     }
     Ok(())
@@ -484,13 +484,13 @@ fn move_together(
         if start < to + len {
             let bytes = View::contiguous(byte, &[(to + len - start) as i64])?;
             let offset = from + (start - to);
-            let source = side(&memory.side.storage, &memory.side.stream, View { offset, ..bytes.clone() });
-            transfer::copy(py, &side(&storage, stream, View { offset: start, ..bytes }), &source)?;
+            let source = side(&memory.side.storage, &memory.side.stream, bytes.moved_to(offset));
+            transfer::copy(py, &side(&storage, stream, bytes.moved_to(start)), &source)?;
             copied = to + len;
         }
         let view = memory.side.view.clone();
-        let offset = view.offset - from + to;
-        memory.move_to(side(&storage, stream, View { offset, ..view }));
+        let offset = view.offset() - from + to;
+        memory.move_to(side(&storage, stream, view.moved_to(offset)));
     }
     Ok(())
 }
@@ -524,9 +524,10 @@ fn part(dtype: &Dtype) -> Option<Dtype> {
 /// of anything else.
 fn split_parts(view: &mut View) -> bool {
     let Some(part) = part(&view.dtype) else { return false };
-    view.dtype = part;
-    view.shape.push(2);
-    view.strides.push(part.itemsize() as isize);
+    let (mut shape, mut strides) = (view.shape().clone(), view.strides().clone());
+    shape.push(2);
+    strides.push(part.itemsize() as isize);
+    *view = View::imported(part, shape, strides, view.offset());
     true
 }
 

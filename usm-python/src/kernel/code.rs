@@ -215,7 +215,7 @@ impl Code {
                 return part.copied().ok_or_else(|| self.error(&format!("`{}` has no argument", value.name)));
             }
             (Source::Extent(_, dimension), Some(Argument::Array(memory))) => {
-                memory.side.view.shape.get(dimension).copied()
+                memory.side.view.shape().get(dimension).copied()
             }
             (Source::Extent(_, dimension), Some(Argument::Local { shape, .. })) => {
                 shape.get(dimension).map(|extent| *extent as isize)
@@ -287,7 +287,7 @@ impl Code {
         };
         let counts = |id: ValueId| match origin(id) {
             Some(Source::Stride(argument, dimension)) => match arguments.get(argument) {
-                Some(Argument::Array(memory)) => memory.side.view.shape.get(dimension) != Some(&1),
+                Some(Argument::Array(memory)) => memory.side.view.shape().get(dimension) != Some(&1),
                 _ => true,
             },
             _ => true,

@@ -13,7 +13,7 @@ use usm_kernel_jit::program::ALL;
 use super::code::Source;
 use super::launch::Prepared;
 use crate::device::runtime::Stream;
-use crate::storage::{Storage, with_turns};
+use crate::storage::{Storage, turns_of};
 use crate::text::error::OrRaise;
 
 /// Submits a launch. With `record`, in which it records an index outside, the code checks.
@@ -51,7 +51,7 @@ pub(crate) fn run(
         });
     }
     memory.extend(record.map(|record| (record, Access::Write)));
-    let record = record.map(Storage::address);
+    let record = record.map(|record| record.address());
     let passed =
         prepared.with_shape(|shape| code.program.pass(shape, guarded, record, |place| addresses[place]));
     let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
@@ -88,12 +88,14 @@ pub(crate) unsafe fn submit(
     }
     for (address, access) in &seen {
         let storage = memory.iter().find(|(storage, _)| storage.address() == *address);
-        usages.extend(storage.map(|(storage, _)| Usage::of(storage.allocation(), *access)));
+        // SAFETY: the work on it is submitted below, in the turns of all blocks.
+        usages.extend(storage.map(|(storage, _)| Usage::of(unsafe { storage.allocation() }, *access)));
     }
     let storages: Vec<&Storage> = memory.iter().map(|(storage, _)| *storage).collect();
     let queue = &stream.queue;
+    let _turns = turns_of(&storages)?;
     // SAFETY: the caller's promise; the turns of all blocks are held.
-    with_turns(&storages, || unsafe { device::submit(queue, function, space, slots, &usages, after) })?
+    unsafe { device::submit(queue, function, space, slots, &usages, after) }
 }
 
 /// Runs code that checks indices, waits, and raises the first one that was outside.

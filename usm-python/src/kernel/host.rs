@@ -12,7 +12,7 @@ use usm_kernel_jit::program::Open;
 
 use super::code::Source;
 use super::launch::Prepared;
-use crate::storage::{Launched, Storage, Turns, transfer};
+use crate::storage::{LaunchMark, Storage, Turns, transfer, turns_of};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -115,7 +115,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &HostCode, open: 
 struct Watched<'w> {
     storages: &'w [&'w Storage],
     /// Before the turns: it ends while these are held.
-    _launched: Launched<'w>,
+    _launched: LaunchMark<'w>,
     turns: Turns<'w>,
     /// What a signal handler raised.
     signal: PyResult<()>,
@@ -124,7 +124,7 @@ struct Watched<'w> {
 impl<'w> Watched<'w> {
     /// Takes the turns of all blocks, and waits for earlier work.
     fn new(storages: &'w [&'w Storage]) -> PyResult<Self> {
-        let turns = Turns::of(storages).or_raise()?;
+        let turns = turns_of(storages).or_raise()?;
         storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
         let _launched = turns.begin_launch();
         Ok(Self { storages, _launched, turns, signal: Ok(()) })

@@ -188,7 +188,7 @@ fn start(
             Argument::Array(array) => {
                 let access = if array.is_readonly() { Access::Read } else { Access::Write };
                 memory.push((&array.side.storage, access));
-                DeviceArgument::Pointer(array.side.storage.address() + array.side.view.offset)
+                DeviceArgument::Pointer(array.side.storage.address() + array.side.view.offset())
             }
             Argument::Scalar(literal) => {
                 DeviceArgument::Value(match_parameter_width(*literal, shapes.get(place)))

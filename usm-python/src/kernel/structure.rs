@@ -128,10 +128,10 @@ impl Structure {
             return Err(refused("a structure without fields"));
         }
         let (size, dimensions) = (view.itemsize(), view.ndim());
-        if view.nbytes() != 0 && view.strides.iter().any(|stride| stride % size as isize != 0) {
+        if view.nbytes() != 0 && view.strides().iter().any(|stride| stride % size as isize != 0) {
             return Err(refused(&format!(
                 "strides of {:?} bytes are no multiples of the {size} bytes of a structure; pass a copy",
-                view.strides
+                view.strides()
             )));
         }
         let is_scalar = dimensions == 0 && side.storage.is_foreign() && side.stream.is_host();
@@ -141,7 +141,7 @@ impl Structure {
         let mut names = Vec::new();
         for Leaf { name: path, offset, view: part } in leaves {
             let shown = path.replace(WITHIN, ".");
-            let inner = part.shape[dimensions..].to_vec();
+            let inner = part.shape()[dimensions..].to_vec();
             let name = || format!("{}: field `{shown}`", name());
             let step = element_of(&part.dtype, &name)?.bytes() as usize;
             if offset % step != 0 || size % step != 0 {

@@ -42,7 +42,7 @@ pub(crate) fn _nrt_window<'py>(
         view.descr = side.view.descr.clone();
     }
     if layout.nbytes() != 0 {
-        view.offset = start as usize;
+        view = view.moved_to(start as usize);
     }
     let storage = side.storage.restricted(readonly);
     Array::new(Side { view, storage, stream: side.stream }).into_object(py)

@@ -184,6 +184,6 @@ impl PyArena {
         // The plan was verified: offset and size lie within its peak.
         let offset = usize::try_from(offset).map_err(|_| Class::Request.error("an offset beyond memory"))?;
         let (storage, stream) = (self.storage.clone(), Arc::clone(&self.stream));
-        Array::part(Side { storage, stream, view: View { offset, ..view } }).into_object(py)
+        Array::part(Side { storage, stream, view: view.moved_to(offset) }).into_object(py)
     }
 }

@@ -48,7 +48,7 @@ mod imp {
             let outcome = file.read_exact_at(room, from.saturating_add(start as u64));
             outcome.map_err(|error| *lock() = Some(error)).is_ok()
         };
-        let (storage, queue, offset) = (holding.storage(), &holding.stream.queue, holding.view.offset);
+        let (storage, queue, offset) = (holding.storage(), &holding.stream.queue, holding.view.offset());
         // SAFETY: `fill` has written the whole slice where it returns true.
         let is_whole = py.detach(|| unsafe { storage.write_by(queue, offset, len, &fill) }).or_raise()?;
         match refusal.into_inner().unwrap_or_else(PoisonError::into_inner) {

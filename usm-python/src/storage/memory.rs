@@ -156,8 +156,7 @@ impl Memory {
     }
 
     pub(crate) fn side(&self) -> PyResult<Side> {
-        let mut view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?;
-        view.offset = self.offset;
+        let view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?.moved_to(self.offset);
         Ok(Side { storage: self.storage.clone(), stream: Arc::clone(&self.stream), view })
     }
 

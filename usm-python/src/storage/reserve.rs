@@ -1,36 +1,15 @@
 //! Allocations of sizes that a program chooses. A size from an array may be any number, so every
 //! request here can be refused; the library's own containers would end the process.
 
-use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
+pub(crate) use usm_array::reserved;
+
 use crate::text::error::{Failure, OrRaise};
-
-/// `size` zero bytes.
-pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>, Failure> {
-    if size == 0 {
-        return Ok(Vec::new());
-    }
-    let layout = Layout::array::<u8>(size).map_err(|_| Failure::NoMemory(size))?;
-    // SAFETY: the layout has a size.
-    let pointer = unsafe { alloc_zeroed(layout) };
-    if pointer.is_null() {
-        return Err(Failure::NoMemory(size));
-    }
-    // SAFETY: just allocated with this layout, and all bytes are initialised.
-    Ok(unsafe { Vec::from_raw_parts(pointer, size, size) })
-}
-
-/// An empty vector with room for `len` elements.
-pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
-    let mut made = Vec::new();
-    made.try_reserve_exact(len).map_err(|_| Failure::NoMemory(len.saturating_mul(size_of::<T>())))?;
-    Ok(made)
-}
 
 /// The result of an allocation by the interpreter. NULL becomes our own error, and the exception is
 /// replaced.

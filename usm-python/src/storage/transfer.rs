@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use usm_array::{StableBytes, copy};
 use usm_core::backend::Dyn;
-use usm_core::{Access, AllocKind, BackendKind, DeviceType, Error, ErrorKind, Event, Number};
+use usm_core::{Access, AllocKind, DeviceType, Error, ErrorKind, Event, Number, Queue};
 use usm_interface::Kind;
 
 use crate::array::Array;
-use crate::array::axes::Axes;
 use crate::array::content::Holding;
 use crate::array::dtype::PyDtype;
 use crate::array::scalar::MAX_BYTES;
-use crate::array::view::{View, scatter};
+use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
 use crate::storage::reserve::{self, Blank};
-use crate::storage::{self, Storage};
+use crate::storage::{Care, Storage};
 use crate::text::argument;
 use crate::text::error::{Class, Failure, OrRaise};
 
-type Result<T> = std::result::Result<T, Failure>;
+type End<'a> = usm_array::End<'a, Dyn, Care>;
 
 /// One side of a copy.
 #[derive(Clone, Debug)]
@@ -58,16 +58,10 @@ impl Side {
         )))
     }
 
-    /// Calls `copy` with this side, memory of the process, as memory of the other side's context.
-    fn in_context_of<R>(&self, other: &Self, copy: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
-        let range = (self.storage.address() as *mut u8, self.storage.size());
-        let keeper = Box::new(self.storage.clone());
-        // SAFETY: the keeper keeps the bytes until the last copy is complete.
-        let storage = unsafe { Storage::of_process(other.stream.context(), range, keeper) }?;
-        let here = Self { storage, stream: Arc::clone(&other.stream), view: self.view.clone() };
-        // Refuses memory that a launch of the parent of this process had begun to write.
-        self.storage.with_turn(|| ())?;
-        copy(&here)
+    /// Calls `call` with this side as an end of copies.
+    fn with_end<R>(&self, call: impl FnOnce(&End<'_>) -> R) -> R {
+        let scratch = |_: &Queue<Dyn>, kind, size| Ok(Storage::allocate(&self.stream, kind, size, 0)?.0);
+        call(&End::new(&self.storage, &self.stream.queue, &self.view.layout).with_scratch(&scratch))
     }
 
     /// Whether the memory is nearer to a device than to the host. On a device that is the
@@ -109,7 +103,7 @@ pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResul
 /// New memory of the kind and the shape of `src`, for elements of another type; from the open pool,
 /// if there is one.
 pub(crate) fn empty_beside(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Side> {
-    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(wanted.dtype), &src.view.shape)
+    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(wanted.dtype), src.view.shape())
 }
 
 /// New memory of this kind for elements in C order; from the open pool, if there is one.
@@ -137,24 +131,15 @@ pub(crate) fn convert(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<bool> 
     if dst.stream.context().id() != src.stream.context().id() {
         return Ok(false);
     }
-    let from_view = src.view.broadcast_to(&dst.view.shape)?;
-    let outcome = py.detach(|| {
-        dst.view.strided(|to| {
-            from_view.strided(|from| {
-                let ends = ((&dst.storage, to, to_number), (&src.storage, from, from_number));
-                storage::convert(&dst.stream.queue, ends.0, ends.1)?.wait().map_err(Failure::from)
-            })
+    let from_view = src.view.broadcast_to(dst.view.shape())?;
+    let src = Side { view: from_view, ..src.clone() };
+    let convert = || {
+        dst.with_end(|to| {
+            // SAFETY: the memory is a driver's, so any bytes in it are values.
+            src.with_end(|from| unsafe { copy::convert((to, to_number), (from, from_number)) })
         })
-    });
-    match outcome {
-        Ok(()) => Ok(true),
-        Err(Failure::Core(Error {
-            kind:
-                ErrorKind::Unsupported { .. } | ErrorKind::Overlap { .. } | ErrorKind::DestinationAliases { .. },
-            ..
-        })) => Ok(false),
-        Err(error) => Err(error).or_raise(),
-    }
+    };
+    py.detach(convert).or_raise()
 }
 
 /// The type for conversions.
@@ -189,22 +174,22 @@ pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     if dst.view.nbytes() > PIECE && !dst.storage.overlaps(&src.storage) {
         return copy_in_pieces(py, dst, &src);
     }
-    py.detach(|| copy_sides(dst, &src)).or_raise()
+    py.detach(|| copy_elements(dst, &src)).or_raise()
 }
 
 /// Copies large layouts in pieces along the first axis that has several elements.
 fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     let total = dst.view.nbytes();
-    let Some(axis) = dst.view.shape.iter().position(|extent| *extent > 1) else {
-        return py.detach(|| copy_sides(dst, src)).or_raise();
+    let Some(axis) = dst.view.shape().iter().position(|extent| *extent > 1) else {
+        return py.detach(|| copy_elements(dst, src)).or_raise();
     };
-    let extent = dst.view.shape[axis] as usize;
+    let extent = dst.view.shape()[axis] as usize;
     let step = (PIECE / (total / extent)).max(1);
     for start in (0..extent).step_by(step) {
         let count = step.min(extent - start);
         let piece = |side: &Side| Side { view: side.view.part_of_axis(axis, start, count), ..side.clone() };
         let (dst, src) = (piece(dst), piece(src));
-        py.detach(|| copy_sides(&dst, &src)).or_raise()?;
+        py.detach(|| copy_elements(&dst, &src)).or_raise()?;
         if let Err(raised) = py.check_signals() {
             let copied = total / extent * (start + count);
             // Not in Python 3.10.
@@ -220,8 +205,11 @@ fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
 /// the copy is complete.
 pub(crate) fn submit_copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<Event<Dyn>> {
     let src = prepare(dst, src)?;
+    // SAFETY: Python code that changes memory of the process before the event is complete separates
+    // its accesses, as with NumPy's arrays in every library.
+    let submit = |to: &End<'_>, from: &End<'_>| unsafe { copy::submit_unordered(to, from) };
     py.detach(|| match &src {
-        Some(src) => submit_sides(dst, src),
+        Some(src) => dst.with_end(|to| src.with_end(|from| submit(to, from))),
         None => Ok(dst.stream.queue.barrier(&[])?),
     })
     .or_raise()
@@ -231,251 +219,32 @@ pub(crate) fn submit_copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<Ev
 fn prepare(dst: &Side, src: &Side) -> PyResult<Option<Side>> {
     dst.storage.writable().or_raise()?;
     dst.same_type(&src.view)?;
-    let view = src.view.broadcast_to(&dst.view.shape)?;
+    let view = src.view.broadcast_to(dst.view.shape())?;
     Ok((dst.view.nbytes() != 0).then(|| Side { view, ..src.clone() }))
 }
 
-fn submit_sides(dst: &Side, src: &Side) -> Result<Event<Dyn>> {
-    if dst.stream.context().id() != src.stream.context().id() {
-        if src.stream.is_host() {
-            return src.in_context_of(dst, |src| submit_sides(dst, src));
-        }
-        if dst.stream.is_host() {
-            return dst.in_context_of(src, |dst| submit_sides(dst, src));
-        }
-    }
-    let submitted = dst.view.strided(|to| {
-        src.view.strided(|from| {
-            storage::submit_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
-        })
-    });
-    match submitted {
-        // No queue takes these, so the copy is complete before its event.
-        Err(Failure::Core(Error {
-            kind: ErrorKind::DestinationAliases { .. } | ErrorKind::WrongContext { .. },
-            ..
-        })) => {
-            copy_sides(dst, src)?;
-            Ok(dst.stream.queue.barrier(&[])?)
-        }
-        submitted => submitted,
-    }
-}
-
-fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
-    let ((to, len), (from, _)) = (dst.span(), src.span());
-    let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
-    if are_dense && storage::copy_by_processor((&dst.storage, to), (&src.storage, from), len)? {
-        return Ok(());
-    }
-    // No queue can access the memory of two contexts.
-    if dst.stream.context().id() != src.stream.context().id() {
-        // Memory of the process is an end of copies in every context.
-        if src.stream.is_host() {
-            return src.in_context_of(dst, |src| copy_sides(dst, src));
-        }
-        if dst.stream.is_host() {
-            return dst.in_context_of(src, |dst| copy_sides(dst, src));
-        }
-        if copy_from_peer(dst, src)? {
-            return Ok(());
-        }
-        return if are_dense { relay(dst, src) } else { store(dst, packed(src)?) };
-    }
-    let copied = dst.view.strided(|to| {
-        src.view.strided(|from| {
-            storage::copy_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
-        })
-    });
-    match copied {
-        Ok(event) => Ok(event.map_or(Ok(()), |event| event.wait())?),
-        Err(Failure::Core(Error { kind: ErrorKind::DestinationAliases { .. }, .. })) => {
-            store_in_order(dst, &packed(src)?)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Copies device memory of another context without a way through the process. False if the runtime
-/// has no such copy.
-fn copy_from_peer(dst: &Side, src: &Side) -> Result<bool> {
-    let kinds = [dst, src].map(|side| (side.stream.context().info().backend, side.storage.kind()));
-    let has_peers = matches!(kinds[0].0, BackendKind::Cuda | BackendKind::Hip);
-    if !has_peers || kinds[0] != kinds[1] || kinds[0].1 != AllocKind::Device || dst.view.may_overlap_itself()
-    {
-        return Ok(false);
-    }
-    let beside = |side: &Side| -> Result<Side> {
-        let storage = Storage::allocate(&side.stream, AllocKind::Device, side.view.nbytes(), 0)?;
-        Ok(dense(side, storage, &side.view))
-    };
-    // Strided layouts are packed on their device.
-    let packed = if src.view.is_c_contiguous() { None } else { Some(beside(src)?) };
-    if let Some(packed) = &packed {
-        copy_sides(packed, src)?;
-    }
-    let landed = if dst.view.is_c_contiguous() { None } else { Some(beside(dst)?) };
-    let (to, from) = (landed.as_ref().unwrap_or(dst), packed.as_ref().unwrap_or(src));
-    let ((start, len), (from_start, _)) = (to.span(), from.span());
-    let ends = ((&to.storage, start), (&from.storage, from_start));
-    match storage::copy_from_peer(&dst.stream.queue, ends.0, ends.1, len) {
-        Ok(event) => event.wait()?,
-        Err(Failure::Core(Error { kind: ErrorKind::Unsupported { .. }, .. })) => return Ok(false),
-        Err(error) => return Err(error),
-    }
-    landed.map_or(Ok(()), |landed| copy_sides(dst, &landed))?;
-    Ok(true)
-}
-
-/// Bytes of a part between two contexts.
-const RELAYED: usize = 16 << 20;
-
-/// Copies dense memory between two contexts through the process: one thread reads the next part
-/// while this one writes the last, so that both devices copy.
-fn relay(dst: &Side, src: &Side) -> Result<()> {
-    let ((to, len), (from, _)) = (dst.span(), src.span());
-    let read = &|start: usize, target: Vec<u8>| {
-        src.storage.read(&src.stream.queue, from + start, RELAYED.min(len - start), target)
-    };
-    let mut part = Arc::new(read(0, reserve::zeroed(RELAYED.min(len))?)?);
-    let mut spare = reserve::zeroed(RELAYED.min(len.saturating_sub(RELAYED)))?;
-    for start in (0..len).step_by(RELAYED) {
-        let next = start + RELAYED;
-        let (wrote, ahead) = std::thread::scope(|scope| {
-            let target = std::mem::take(&mut spare);
-            let reader = (next < len).then(|| scope.spawn(move || read(next, target)));
-            let count = RELAYED.min(len - start);
-            let wrote = dst.storage.write(&dst.stream.queue, to + start, Part(Arc::clone(&part), count));
-            (wrote, reader.map(|reader| reader.join()))
-        });
-        wrote?;
-        if let Some(ahead) = ahead {
-            let ahead = ahead.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let written = std::mem::replace(&mut part, Arc::new(ahead));
-            spare = Arc::into_inner(written).unwrap_or_default();
-        }
-    }
-    Ok(())
-}
-
-/// The first bytes of a buffer.
-struct Part(Arc<Vec<u8>>, usize);
-
-impl AsRef<[u8]> for Part {
-    fn as_ref(&self) -> &[u8] {
-        &self.0[..self.1]
-    }
-}
-
-/// The elements in C order, in memory of the process.
-fn packed(src: &Side) -> Result<Vec<u8>> {
-    let size = src.view.nbytes();
-    if src.view.is_c_contiguous() {
-        return src.storage.read(&src.stream.queue, src.view.offset, size, reserve::zeroed(size)?);
-    }
-    let mut bytes = reserve::reserved(size)?;
-    // SAFETY: the bytes outlive the copy, or are never freed.
-    let storage =
-        unsafe { Storage::of_process(src.stream.context(), (bytes.as_mut_ptr(), size), Box::new(())) }?;
-    match copy_sides(&dense(src, storage, &src.view), src) {
-        Ok(()) => {
-            // SAFETY: the copy is complete and initialised all of them.
-            unsafe { bytes.set_len(size) };
-            Ok(bytes)
-        }
-        // The device may still write them.
-        Err(error) => {
-            std::mem::forget(bytes);
-            Err(error)
-        }
-    }
-}
-
-/// Writes packed elements to `dst`.
-fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
-    if dst.view.is_c_contiguous() {
-        return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
-    }
-    copy_sides(dst, &dense(dst, of_bytes(dst, bytes)?, &dst.view))
+fn copy_elements(dst: &Side, src: &Side) -> Result<(), Failure> {
+    dst.with_end(|to| src.with_end(|from| copy::elements(to, from)))
 }
 
 /// Writes the elements of `dst` from the bytes of its storage from `start` on, and leaves those
 /// between them.
 pub(crate) fn store_elements(py: Python<'_>, dst: &Side, start: usize, bytes: Vec<u8>) -> PyResult<()> {
-    let view = View { offset: dst.view.offset - start, ..dst.view.clone() };
-    let store = || {
-        let src = Side { storage: of_bytes(dst, bytes)?, stream: Arc::clone(&dst.stream), view };
-        copy_sides(dst, &src)
-    };
-    py.detach(store).or_raise()
-}
-
-/// Bytes as memory of the side's context, until the last copy that reads them is complete.
-fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
-    let range = (bytes.as_mut_ptr(), bytes.len());
-    // SAFETY: the keeper owns the bytes, which keep their place when it moves.
-    unsafe { Storage::of_process(side.stream.context(), range, Box::new(bytes)) }
-}
-
-/// The elements of `view` in C order, in their storage.
-fn dense(side: &Side, storage: Storage, view: &View) -> Side {
-    let view = View { strides: view.shape.packed_strides(view.itemsize()), offset: 0, ..view.clone() };
-    Side { storage, stream: Arc::clone(&side.stream), view }
-}
-
-/// Writes packed elements to a layout in which several may share bytes; the last one in C order
-/// stays. Core's copies refuse such destinations, because they promise no order. They also refuse
-/// layouts whose axes interleave without overlap.
-fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
-    let span = dst.view.span();
-    // The bytes between the elements stay unchanged.
-    let mut target = reserve::zeroed(span.len())?;
-    target = dst.storage.read(&dst.stream.queue, span.start, span.len(), target)?;
-    scatter(&mut target, &dst.view, span.start, bytes);
-    dst.storage.write(&dst.stream.queue, span.start, target)
+    py.detach(|| dst.with_end(|end| copy::store_elements(end, start, bytes))).or_raise()
 }
 
 /// Sets every element to the bytes of one element.
 pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
     let size = dst.view.itemsize().min(MAX_BYTES);
-    if dst.view.len() == 1 && dst.storage.write_at_once(dst.view.offset, &bytes[..size]) {
+    if dst.view.len() == 1 && dst.storage.write_at_once(dst.view.offset(), &bytes[..size]) {
         return Ok(());
     }
     let element = One::new(bytes, size);
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
-    py.detach(|| {
-        if dst.view.len() == 1 {
-            return dst.storage.write(&dst.stream.queue, dst.view.offset, element);
-        }
-        let element = element.as_ref();
-        if dst.view.is_c_contiguous() {
-            let (to, len) = dst.span();
-            let is_uniform = element.iter().all(|byte| *byte == element[0]);
-            let pattern = if is_uniform { &element[..1] } else { element };
-            if dst.storage.takes_pattern(to, pattern) {
-                return dst.storage.fill(&dst.stream.queue, to, len, pattern);
-            }
-        }
-        let ndim = dst.view.ndim();
-        let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
-        // Where the device copies strided layouts itself, one element crosses the bus.
-        let storage = match dst.storage.is_host_accessible() {
-            true => of_bytes(dst, Vec::from(element))?,
-            false => {
-                let one = Storage::allocate(&dst.stream, dst.storage.kind(), element.len(), 0)?;
-                one.write(&dst.stream.queue, 0, Vec::from(element))?;
-                one
-            }
-        };
-        let mut one = dense(dst, storage, &View { shape, strides, ..dst.view.clone() });
-        // The same element everywhere.
-        (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
-        copy_sides(dst, &one)
-    })
-    .or_raise()
+    py.detach(|| dst.with_end(|end| copy::fill(end, element.as_ref()))).or_raise()
 }
 
 /// The bytes of one number, at a place that stays: after a wait that ended too early the device may
@@ -488,6 +257,9 @@ impl One {
         Self(Box::new(bytes), size.min(MAX_BYTES))
     }
 }
+
+// SAFETY: the bytes are in a box of their own.
+unsafe impl StableBytes for One {}
 
 impl AsRef<[u8]> for One {
     fn as_ref(&self) -> &[u8] {
@@ -526,7 +298,7 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
     }
     let blank = Blank::new(py, size)?;
     // SAFETY: the object keeps its bytes.
-    let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset, blank.room(), blank) };
+    let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset(), blank.room(), blank) };
     let content = py.detach(read).or_raise()?;
     // SAFETY: the copy is complete, and wrote all of them.
     Ok(unsafe { content.into_bytes(py) })
@@ -537,7 +309,7 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     if src.view.nbytes() == 0 {
         return Ok(Vec::new());
     }
-    py.detach(|| packed(src)).or_raise()
+    py.detach(|| src.with_end(copy::packed::<u8, _, _>)).or_raise()
 }
 
 /// Reads bytes that lie inside of the storage; at once where nothing else uses the memory.
@@ -551,7 +323,7 @@ pub(crate) fn read_block(
     if storage.read_at_once(offset, target) {
         return Ok(());
     }
-    let view = View { offset, ..View::contiguous(PyDtype::of_text("uint8")?.dtype, &[target.len() as i64])? };
+    let view = View::contiguous(PyDtype::of_text("uint8")?.dtype, &[target.len() as i64])?.moved_to(offset);
     target.copy_from_slice(&to_bytes(py, &holding.with_view(view))?);
     Ok(())
 }
@@ -564,7 +336,7 @@ pub(crate) fn duplicate(
     kind: AllocKind,
     alignment: usize,
 ) -> PyResult<Side> {
-    let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
+    let extents: Vec<i64> = src.view.shape().iter().map(|extent| *extent as i64).collect();
     let view = View { descr: src.view.descr.clone(), ..View::contiguous(src.view.dtype, &extents)? };
     let source = Source::of(py, stream, kind)?;
     let make = || Storage::allocate_from(&source, stream, kind, view.nbytes(), alignment);
@@ -590,7 +362,7 @@ pub(crate) fn copy_async(
         return Err(Class::Request.error(format!("the destination has {to} bytes, the source {from}")));
     }
     let ((to, len), (from, _)) = (dst.span(), src.span());
-    let copied = py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
+    let copied = py.detach(|| copy::range(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
     copied.or_else(|failure| match &failure {
         Failure::Core(Error { kind: ErrorKind::WrongContext { .. }, .. }) => {
             let place = |stream: &Stream| {
@@ -617,5 +389,7 @@ pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
 /// concurrent access, Python code must separate its launches from its own accesses, as with every
 /// library.
 pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
-    py.detach(|| storage.allocation().wait_for_host(Access::Write).map(drop)).or_raise()
+    // SAFETY: it only waits.
+    let wait = || unsafe { storage.allocation() }.wait_for_host(Access::Write).map(drop);
+    py.detach(wait).or_raise()
 }

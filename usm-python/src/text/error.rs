@@ -91,21 +91,7 @@ pub(crate) fn interface(error: usm_interface::Error) -> PyErr {
 }
 
 /// The reason why a transfer failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The destination is read-only.
-    ReadOnly,
-    /// The process cannot allocate this many bytes.
-    NoMemory(usize),
-    /// The model or the runtime refused.
-    Core(usm_core::Error),
-}
-
-impl<E: Into<usm_core::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Core(error.into())
-    }
-}
+pub(crate) use usm_array::Error as Failure;
 
 /// Shortens `map_err(error::core)`.
 pub(crate) trait OrRaise<T> {
@@ -121,11 +107,10 @@ impl<T> OrRaise<T> for usm_core::Result<T> {
 impl<T> OrRaise<T> for Result<T, Failure> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(|failure| match failure {
-            Failure::ReadOnly => Class::Access.error("the memory is read-only; a copy of it can be written"),
-            Failure::NoMemory(size) => {
-                Class::Allocation.error(format!("the process has no memory for {size} bytes"))
-            }
             Failure::Core(error) => core(error),
+            Failure::ReadOnly => Class::Access.error(failure.to_string()),
+            Failure::NoMemory(_) => Class::Allocation.error(failure.to_string()),
+            _ => Class::Request.error(failure.to_string()),
         })
     }
 }

@@ -79,8 +79,8 @@ fn column(side: &Side, device: Device) -> PyResult<(Held<ArrowSchema>, Held<Arro
     if !view.is_c_contiguous() {
         return Err(refused("it is not in C order; array.copy() is"));
     }
-    let shape: Vec<i64> = view.shape.iter().map(|extent| *extent as i64).collect();
-    let address = side.storage.address() + view.offset;
+    let shape: Vec<i64> = view.shape().iter().map(|extent| *extent as i64).collect();
+    let address = side.storage.address() + view.offset();
     let column = Column::<MAX_DIMS>::new(view.dtype, &shape, address as u64, device);
     let column = column.ok_or_else(|| refused("its size"))?;
     abi::export(&column, address as *const c_void, side.clone()).map_err(|error| match error.kind() {

@@ -13,13 +13,13 @@ use usm_interface::{Error, ErrorKind, Key, ProtocolError};
 
 use super::capsule;
 use crate::array::Array;
-use crate::array::axes::Axes;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::{cuda, dlpack, import};
 use crate::process::attribute;
 use crate::process::once::name;
 use crate::text::error::{self, Class};
+use usm_array::Axes;
 
 /// Why a column is no array.
 enum Refused {

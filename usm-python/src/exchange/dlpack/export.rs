@@ -127,7 +127,7 @@ pub(super) fn tensor<const N: usize>(
     let steps =
         view.element_strides().ok_or_else(|| refused("strides that are no multiple of the element"))?;
     let (mut shape, mut strides) = ([0; N], [0; N]);
-    for (slot, extent) in shape.iter_mut().zip(&view.shape) {
+    for (slot, extent) in shape.iter_mut().zip(view.shape()) {
         *slot = *extent as i64;
     }
     for (slot, step) in strides.iter_mut().zip(&steps) {
@@ -137,7 +137,7 @@ pub(super) fn tensor<const N: usize>(
     let readonly = if side.storage.is_readonly() { FLAG_READ_ONLY } else { 0 };
     // Every element of an array starts at a byte; without the flag they would count as packed.
     let padded = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
-    let data = (side.storage.address() + view.offset) as *mut c_void;
+    let data = (side.storage.address() + view.offset()) as *mut c_void;
     let raw = RawTensor {
         data: data as u64,
         device: (device.kind.code(), device.id),

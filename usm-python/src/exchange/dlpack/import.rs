@@ -12,7 +12,6 @@ use usm_interface::{Dtype, Extent, Policy};
 
 use super::{capsule, streams_of, takes_stream};
 use crate::array::Array;
-use crate::array::axes::Axes;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::device::runtime::{self, Stream};
@@ -24,6 +23,7 @@ use crate::process::attribute;
 use crate::process::once::{Once, name};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
+use usm_array::Axes;
 
 /// The request to the producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,16 +10,19 @@ const INLINE: usize = 3;
 /// then needs no word of its own.
 #[derive(Clone, Copy)]
 #[repr(usize)]
-pub(crate) enum Length {
+enum Length {
     Zero,
     One,
     Two,
     Three,
 }
 
-/// A list with an integer for each dimension.
+/// A list with an integer for each dimension: extents in elements, or strides in bytes.
 #[derive(Clone)]
-pub(crate) enum Axes {
+pub struct Axes(Repr);
+
+#[derive(Clone)]
+enum Repr {
     Inline(Length, [isize; INLINE]),
     Heap(Box<[isize]>),
 }
@@ -39,32 +42,35 @@ impl Length {
 
 impl Axes {
     /// The same value for each of `len` dimensions.
-    pub(crate) fn filled(len: usize, value: isize) -> Self {
+    #[must_use]
+    pub fn filled(len: usize, value: isize) -> Self {
         std::iter::repeat_n(value, len).collect()
     }
 
     /// The empty list.
     #[inline]
-    pub(crate) fn new() -> Self {
-        Self::Inline(Length::Zero, [0; INLINE])
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Repr::Inline(Length::Zero, [0; INLINE]))
     }
 
     /// Adds a value for one more dimension.
     #[inline]
-    pub(crate) fn push(&mut self, value: isize) {
+    pub fn push(&mut self, value: isize) {
         let len = self.len();
-        match self {
-            Self::Inline(length, values) if len < INLINE => {
+        match &mut self.0 {
+            Repr::Inline(length, values) if len < INLINE => {
                 values[len] = value;
                 *length = Length::of(len + 1);
             }
-            _ => *self = Self::Heap(self.iter().copied().chain([value]).collect()),
+            _ => self.0 = Repr::Heap(self.iter().copied().chain([value]).collect()),
         }
     }
 
     /// The strides of elements of `size` bytes that lie in C order without gaps, with these
     /// extents. The product of the extents and the size must fit a word.
-    pub(crate) fn packed_strides(&self, size: usize) -> Self {
+    #[must_use]
+    pub fn packed_strides(&self, size: usize) -> Self {
         let (mut strides, mut step) = (self.clone(), size as isize);
         for (stride, extent) in strides.iter_mut().zip(self).rev() {
             *stride = step;
@@ -73,14 +79,15 @@ impl Axes {
         strides
     }
 
-    /// The list without the first dimension, which it has.
+    /// The list without the first dimension, if it has one.
     #[inline]
-    pub(crate) fn tail(&self) -> Self {
-        match self {
-            Self::Inline(length, [_, second, third]) => {
-                Self::Inline(Length::of((*length as usize).saturating_sub(1)), [*second, *third, 0])
+    #[must_use]
+    pub fn tail(&self) -> Self {
+        match &self.0 {
+            Repr::Inline(length, [_, second, third]) => {
+                Self(Repr::Inline(Length::of((*length as usize).saturating_sub(1)), [*second, *third, 0]))
             }
-            Self::Heap(values) => values.get(1..).unwrap_or_default().into(),
+            Repr::Heap(values) => values.get(1..).unwrap_or_default().into(),
         }
     }
 }
@@ -90,9 +97,9 @@ impl Deref for Axes {
 
     #[inline]
     fn deref(&self) -> &[isize] {
-        match self {
-            Self::Inline(length, values) => &values[..*length as usize],
-            Self::Heap(values) => values,
+        match &self.0 {
+            Repr::Inline(length, values) => &values[..*length as usize],
+            Repr::Heap(values) => values,
         }
     }
 }
@@ -100,9 +107,9 @@ impl Deref for Axes {
 impl DerefMut for Axes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [isize] {
-        match self {
-            Self::Inline(length, values) => &mut values[..*length as usize],
-            Self::Heap(values) => values,
+        match &mut self.0 {
+            Repr::Inline(length, values) => &mut values[..*length as usize],
+            Repr::Heap(values) => values,
         }
     }
 }
@@ -114,9 +121,9 @@ impl From<&[isize]> for Axes {
         match values.get_mut(..from.len()) {
             Some(head) => {
                 head.copy_from_slice(from);
-                Self::Inline(Length::of(from.len()), values)
+                Self(Repr::Inline(Length::of(from.len()), values))
             }
-            None => Self::Heap(from.into()),
+            None => Self(Repr::Heap(from.into())),
         }
     }
 }
@@ -129,12 +136,12 @@ impl FromIterator<isize> for Axes {
         let mut len = 0;
         for value in iter.by_ref() {
             if len == INLINE {
-                return Self::Heap(values.into_iter().chain([value]).chain(iter).collect());
+                return Self(Repr::Heap(values.into_iter().chain([value]).chain(iter).collect()));
             }
             values[len] = value;
             len += 1;
         }
-        Self::Inline(Length::of(len), values)
+        Self(Repr::Inline(Length::of(len), values))
     }
 }
 
@@ -142,10 +149,25 @@ impl<'a> IntoIterator for &'a Axes {
     type Item = &'a isize;
     type IntoIter = std::slice::Iter<'a, isize>;
 
+    #[inline]
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
+
+impl Default for Axes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Axes {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for Axes {}
 
 impl std::fmt::Debug for Axes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

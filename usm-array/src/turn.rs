@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use usm_core::{ErrorKind, Result};
 
-use crate::process::fork;
+use crate::fork;
 
 /// A lock that a forked child does not wait for if a thread of its parent holds it. Forks wait
 /// until no lock of this kind is held, but not for ever: see [`fork`].
 ///
-/// Take it between [`fork::enter`] and the drop of its value.
+/// Take it between [`enter`](fork::enter) and the drop of its value.
 #[derive(Debug)]
 pub(crate) struct TurnLock {
     lock: Mutex<()>,
@@ -71,7 +71,11 @@ impl TurnLock {
         if fork::lost_threads() || (fork::count() != 0 && self.is_in_launch_of_parent()) {
             return None;
         }
-        self.lock.try_lock().ok()
+        match self.lock.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Finds out whether the lock was held at the fork. The first thread of this process to take
