@@ -157,7 +157,8 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
     /// may still read it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`ErrorKind::OutOfBounds`] beyond the memory, and those of the copy.
+    /// [`ReadOnly`](crate::Error::ReadOnly), [`ErrorKind::OutOfBounds`] beyond the memory, and
+    /// those of the copy.
     pub fn write<S: StableBytes>(&self, queue: &Queue<B>, offset: usize, source: S) -> Result<()> {
         let bytes = source.as_ref();
         let _ = self.target(offset, bytes.len())?;
@@ -205,8 +206,8 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
     /// of its width, and waits.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`ErrorKind::OutOfBounds`], [`ErrorKind::BadPattern`] for another width
-    /// or a place that is no multiple of it, and those of the fill.
+    /// [`ReadOnly`](crate::Error::ReadOnly), [`ErrorKind::OutOfBounds`], [`ErrorKind::BadPattern`]
+    /// for another width or a place that is no multiple of it, and those of the fill.
     pub fn fill(&self, queue: &Queue<B>, offset: usize, len: usize, pattern: &[u8]) -> Result<()> {
         let to = self.target(offset, len)?;
         if !self.takes_pattern(offset, pattern) || len % pattern.len() != 0 {

@@ -15,7 +15,7 @@ pub fn count() -> usize {
 }
 
 /// Whether a fork on the way to this process did not wait for all turns. See
-/// [`TurnLock`](crate::turn::TurnLock).
+/// `TurnLock`.
 #[inline]
 pub fn lost_threads() -> bool {
     LOST.load(Ordering::Relaxed)
