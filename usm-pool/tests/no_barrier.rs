@@ -45,3 +45,45 @@ fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
     drop(pool.allocate(&request(1 << 16)).expect("all of it"));
     pool.check();
 }
+
+/// A thread that keeps blocks of a pool whose last handle goes, and then returns one more or ends.
+fn ends_after(frees: bool) {
+    let context = HostHeap::new().context();
+    let pool = Pool::new(&context, AllocKind::Shared);
+    let (ask, asked) = channel::<()>();
+    let (answer, answered) = channel::<()>();
+    let shared = pool.clone();
+    let thread = std::thread::spawn(move || {
+        let held = frees.then(|| shared.allocate(&request(64)).expect("memory"));
+        drop(shared.allocate(&request(64)).expect("memory"));
+        drop(shared);
+        answer.send(()).expect("a receiver");
+        asked.recv().expect("a question");
+        drop(held);
+        answer.send(()).expect("a receiver");
+        // It lives on until the main thread has looked.
+        let _ = asked.recv();
+    });
+    answered.recv().expect("an answer");
+    usm_pool::pool::set_no_barrier(true);
+    drop(pool);
+    ask.send(()).expect("a thread");
+    answered.recv().expect("an answer");
+    if frees {
+        assert_eq!(context.stats().reserved, 0, "the pool ends with its last block");
+    }
+    drop(ask);
+    thread.join().expect("a thread");
+    usm_pool::pool::set_no_barrier(false);
+    assert_eq!(context.stats().reserved, 0, "the pool ends with its last thread");
+}
+
+#[test]
+fn a_closed_pool_ends_when_a_thread_with_blocks_of_it_ends() {
+    ends_after(false);
+}
+
+#[test]
+fn a_closed_pool_ends_when_a_thread_returns_its_last_block() {
+    ends_after(true);
+}

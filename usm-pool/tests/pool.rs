@@ -449,3 +449,32 @@ fn blocks_outlive_their_pool_on_any_thread() {
         assert_eq!(mock.violations(), []);
     }
 }
+
+#[test]
+fn an_aligned_block_is_found_behind_newer_ones() {
+    let context = HostHeap::new().context();
+    let mut options = PoolOptions::default();
+    options.limit = Some(1 << 20);
+    let pool = Pool::with(&context, AllocKind::Shared, options);
+    // Free blocks of 4,096 bytes between live ones, of which the oldest alone begins at a multiple.
+    let take = |size: usize| pool.allocate(&Request::new(AllocKind::Shared, size)).expect("memory");
+    let first = pool.allocate(&Request::new(AllocKind::Shared, 4096).aligned_to(4096)).expect("memory");
+    let mut live = vec![take(64)];
+    let mut later = Vec::new();
+    while let Ok(block) = pool.allocate(&Request::new(AllocKind::Shared, 4096)) {
+        later.push(block);
+        match pool.allocate(&Request::new(AllocKind::Shared, 64)) {
+            Ok(between) => live.push(between),
+            Err(_) => break,
+        }
+    }
+    later.retain(|block| block.block().address() % 4096 != 0);
+    let address = first.block().address();
+    drop(first);
+    pool.trim(0);
+    drop(later);
+    pool.trim(0);
+    let again =
+        pool.allocate(&Request::new(AllocKind::Shared, 4096).aligned_to(4096)).expect("the old block");
+    assert_eq!(again.block().address() % 4096, 0, "at {address:#x} before");
+}

@@ -199,8 +199,9 @@ impl<B: Backend + 'static> Pool<B> {
             shared.with(|space| space.flow.allocate(bytes));
             self.own(ticket, block, bytes, shared.ids.add_shared(1))
         };
+        // A callback may have given the cache to another pool.
         #[cfg(feature = "std")]
-        let own = match cache {
+        let own = match cache.filter(|cache| cache.is_of(shared.id)) {
             Some(cache) => self.own_cached(ticket, block, bytes, cache),
             None => count_in_space(),
         };

@@ -99,7 +99,11 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
 impl<B: Backend + 'static> Shared<B> {
     /// Puts a block into the thread's cache, which a thread without one gets.
     fn put(self: &Arc<Self>, ticket: Ticket, bytes: u64, uses: &mut Pending<B>) -> Put {
-        let cache = caches(&**self).then(|| threads::open(self.id, self)).flatten();
+        let has_caches = caches(&**self);
+        if !has_caches {
+            threads::leave_closed(self.id);
+        }
+        let cache = has_caches.then(|| threads::open(self.id, self)).flatten();
         let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused };
         let put = self.put_cached(cache, ticket, bytes, Some(uses));
         cache.end();

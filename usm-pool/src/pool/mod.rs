@@ -232,7 +232,8 @@ impl<B: Backend + 'static> Pool<B> {
 
     /// Calls `free` with the requested bytes when a request finds no memory, up to three times.
     /// `free` may drop blocks, and says whether to try again. It may allocate; requests inside of
-    /// it call no such function. It replaces an earlier one.
+    /// it call no such function. It replaces an earlier one. A function that owns a handle of the
+    /// pool keeps the pool alive, until another one replaces it.
     pub fn on_exhausted(&self, free: impl Fn(u64) -> bool + Send + Sync + 'static) {
         let new: Callback = Arc::new(free);
         let old = self.shared().callback.lock().replace(new);

@@ -309,6 +309,15 @@ fn leave(cache: &Cache) {
     }
 }
 
+/// Gives back the blocks of the calling thread's cache of a closed pool, which the thread that
+/// closed it could not take.
+#[cold]
+pub(super) fn leave_closed(pool: u64) {
+    if let Some(cache) = find(pool).filter(|cache| cache.wanted.load(Ordering::Acquire)) {
+        leave(cache);
+    }
+}
+
 /// Opens a cache of the calling thread that another thread wanted and could not take. The blocks
 /// are the caller's to return.
 fn answer(cache: &Cache) {

@@ -32,6 +32,10 @@ impl<U: Travel, H> Space<U, H> {
     /// Takes what a cache could not hold: small blocks wait for the next cache that needs them. All
     /// do that `passes_on` says: they are of a thread that frees what others allocate.
     pub(crate) fn take_over(&mut self, mut chain: Chain, passes_on: bool, gone: &mut Gone<U>) {
+        // Nobody empties the store of a closed pool any more.
+        if self.is_closed {
+            return self.take_chain(chain, gone);
+        }
         let table = self.table.clone();
         let room = bins::room_of_store(self.counters.reserved);
         while let Some(slot) = chain.pop(&table) {

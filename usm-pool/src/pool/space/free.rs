@@ -1,5 +1,5 @@
-//! The free blocks of one order, in lists by size. A search looks at a bounded number of blocks, so
-//! that it takes the same time whatever the pool holds.
+//! The free blocks of one order, in lists by size. A search looks at a bounded number of blocks
+//! first, and at all that may fit only before the pool grows or refuses.
 
 use super::super::table::{Block, NONE, Table};
 use super::{Key, Travel, UNIT};
@@ -109,9 +109,8 @@ impl Free {
         (0..self.heads.len()).flat_map(|list| self.list(table, list))
     }
 
-    /// The smallest block for a request, at its lowest address, of those that are looked at. One
-    /// that fits for sure is always among them; with an alignment above the unit, one that fits
-    /// wherever it begins.
+    /// The smallest block for a request, at its lowest address, of those that are looked at. Any that
+    /// fits is found: a list is searched whole where the first looks find none.
     pub(super) fn fit<U: Travel>(&self, table: &Table<U>, size: u64, alignment: u64) -> Option<Key> {
         if self.is_empty() {
             return None;
@@ -135,7 +134,12 @@ impl Free {
         let any = size.checked_add(alignment.max(UNIT) - UNIT)?;
         let sure = list_of(any);
         let larger = self.next_full(sure + 1).and_then(|list| self.list(table, list).take(LOOKS).min());
-        larger.or_else(|| self.list(table, sure).filter(|key| key.0 >= any).min())
+        let fits_anywhere = larger.or_else(|| self.list(table, sure).filter(|key| key.0 >= any).min());
+        // Before the pool grows or refuses: a block that happens to begin at the right place.
+        fits_anywhere.or_else(|| {
+            let all = || (first..=sure).flat_map(|list| self.list(table, list));
+            (alignment > UNIT).then(all)?.filter(holds).min()
+        })
     }
 
     /// The bytes of the largest block.
