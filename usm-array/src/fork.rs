@@ -1,6 +1,7 @@
 //! Makes a fork wait until no thread uses shared state. The child has only the forking thread, and
 //! locks that other threads held would stay locked there.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -38,6 +39,18 @@ struct Place {
 static PLACES: [Place; 2] =
     [const { Place { inside: AtomicUsize::new(0), forking: AtomicBool::new(false) } }; 2];
 
+std::thread_local! {
+    /// How often the thread is inside of each place. A fork waits for its outermost guard, so the
+    /// inner ones must not wait for the fork.
+    static DEPTH: [Cell<usize>; 2] = const { [const { Cell::new(0) }; 2] };
+}
+
+/// Changes the thread's depth, and returns the one before.
+#[inline]
+fn nest<const PLACE: usize>(by: isize) -> usize {
+    DEPTH.with(|depth| depth[PLACE].replace(depth[PLACE].get().wrapping_add_signed(by)))
+}
+
 /// While this lives, forks wait. Its thread must not wait for what a forking thread may hold, such
 /// as a lock of an interpreter.
 #[derive(Debug)]
@@ -46,9 +59,10 @@ pub struct Inside<const PLACE: usize>(PhantomData<*const ()>);
 #[inline]
 pub fn enter<const PLACE: usize>() -> Inside<PLACE> {
     let Place { inside, forking } = &PLACES[PLACE];
+    let is_nested = nest::<PLACE>(1) > 0;
     loop {
         inside.fetch_add(1, Ordering::SeqCst);
-        if !forking.load(Ordering::SeqCst) {
+        if is_nested || !forking.load(Ordering::SeqCst) {
             return Inside(PhantomData);
         }
         inside.fetch_sub(1, Ordering::SeqCst);
@@ -62,15 +76,17 @@ pub fn enter<const PLACE: usize>() -> Inside<PLACE> {
 #[inline]
 pub fn try_enter<const PLACE: usize>() -> Option<Inside<PLACE>> {
     let Place { inside, forking } = &PLACES[PLACE];
+    let is_nested = nest::<PLACE>(1) > 0;
     inside.fetch_add(1, Ordering::SeqCst);
     let entered = Inside(PhantomData);
-    (!forking.load(Ordering::SeqCst)).then_some(entered)
+    (is_nested || !forking.load(Ordering::SeqCst)).then_some(entered)
 }
 
 impl<const PLACE: usize> Drop for Inside<PLACE> {
     #[inline]
     fn drop(&mut self) {
         PLACES[PLACE].inside.fetch_sub(1, Ordering::SeqCst);
+        nest::<PLACE>(-1);
     }
 }
 

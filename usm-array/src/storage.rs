@@ -48,6 +48,8 @@ pub(crate) struct Memory<B: Backend, O: Owner<B>> {
     turn: TurnLock,
     /// Whether the memory belongs to another library or process.
     is_foreign: bool,
+    /// Whether it is plain memory of the process, as an end of a copy: no owner has to let it go.
+    is_of_process: bool,
     owner: ManuallyDrop<O>,
 }
 
@@ -63,7 +65,11 @@ impl<B: Backend, O: Owner<B>> Drop for Memory<B, O> {
         let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
         // SAFETY: as above.
         let owner = unsafe { ManuallyDrop::take(&mut self.owner) };
-        owner.release(allocation, self.is_foreign);
+        match self.is_of_process {
+            // A copy drops it in the turn of other memory, where an owner must not wait.
+            true => drop((allocation, owner)),
+            false => owner.release(allocation, self.is_foreign),
+        }
     }
 }
 
@@ -135,21 +141,31 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
     ///
     /// # Errors
     /// [`ErrorKind::ZeroSize`] for a null pointer.
-    #[doc(hidden)]
-    pub unsafe fn of_process(
+    pub(crate) unsafe fn of_process(
         context: &Context<B>,
         (pointer, size): (*mut u8, usize),
         keeper: Box<dyn Any + Send + Sync>,
     ) -> usm_core::Result<Self> {
         let pointer = NonNull::new(pointer).ok_or(ErrorKind::ZeroSize)?;
         // SAFETY: the caller's promise.
-        Ok(unsafe { Self::lent(context, (AllocKind::Host, pointer, size), keeper, O::default()) })
+        let storage = unsafe { Self::lent(context, (AllocKind::Host, pointer, size), keeper, O::default()) };
+        Ok(storage.into_plain())
+    }
+
+    /// The same as plain memory of the process.
+    fn into_plain(mut self) -> Self {
+        // No other handle exists yet.
+        if let Some(memory) = Arc::get_mut(&mut self.memory) {
+            memory.is_of_process = true;
+        }
+        self
     }
 
     fn of_allocation(allocation: Allocation<B>, size: usize, owner: O, is_foreign: bool) -> Self {
         fork::prepare::<{ fork::TURNS }>();
         let (allocation, owner) = (ManuallyDrop::new(allocation), ManuallyDrop::new(owner));
-        let memory = Memory { allocation, size, turn: TurnLock::new(), is_foreign, owner };
+        let memory =
+            Memory { allocation, size, turn: TurnLock::new(), is_foreign, is_of_process: false, owner };
         Self { memory: Arc::new(memory), is_readonly: false }
     }
 

@@ -1,14 +1,16 @@
 //! Structures of fields of one type: elements of arrays, and values, which are their fields.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens as _, quote};
 use syn::spanned::Spanned as _;
 use syn::{
-    Expr as Rust, ExprField, ExprStruct, Fields, Generics, Ident, Item, ItemStruct, Member, Result, Type,
+    Error, Expr as Rust, ExprField, ExprStruct, Fields, Generics, Ident, Item, ItemStruct, Member, Result,
+    Type,
 };
 use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, VarId};
 
 use crate::attribute::found_crate;
+use crate::conditional;
 use crate::expression::typed;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
@@ -63,10 +65,14 @@ fn derives(item: &ItemStruct) -> bool {
 
 fn of_item(item: &ItemStruct) -> Result<Structure> {
     let name = item.ident.to_string();
-    if !item.attrs.iter().any(is_repr_c) {
+    if let Some(span) = conditional::first(item.to_token_stream()) {
+        return Err(Error::new(span, conditional::REASON));
+    }
+    let mut layouts = item.attrs.iter().filter(|attribute| attribute.path().is_ident("repr"));
+    if !layouts.next().is_some_and(is_c) || layouts.next().is_some() {
         return refuse(
             item.ident.span(),
-            format!("write `#[repr(C)]` before `{name}`: fields in this order"),
+            format!("write `#[repr(C)]`, and no other `repr`, before `{name}`: fields in this order"),
         );
     }
     no_parameters(&item.generics)?;
@@ -118,15 +124,9 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
     }
 }
 
-fn is_repr_c(attribute: &syn::Attribute) -> bool {
-    let mut is_c = false;
-    if attribute.path().is_ident("repr") {
-        let _ = attribute.parse_nested_meta(|meta| {
-            is_c |= meta.path.is_ident("C");
-            Ok(())
-        });
-    }
-    is_c
+/// Whether the layout is C's alone: `align` would add bytes that no field has.
+fn is_c(repr: &syn::Attribute) -> bool {
+    repr.parse_args::<Ident>().is_ok_and(|layout| layout == "C")
 }
 
 fn no_parameters(generics: &Generics) -> Result<()> {
@@ -156,13 +156,18 @@ pub fn structure(item: TokenStream) -> Result<TokenStream> {
     let places = item.fields.iter().filter_map(|field| field.ident.as_ref());
     Ok(quote! {
         const _: () = {
-            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constant
-            // proves; so it has no padding, and all bits are a value.
+            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constants
+            // prove; so it has no padding, and all bits are a value.
             unsafe impl #path::generated::bytemuck::Zeroable for #name {}
             // SAFETY: as above; `Copy` is demanded.
             unsafe impl #path::generated::bytemuck::Pod for #name {}
 
             const _: fn(&#name) -> [&#ty; #count] = |one| [#(&one.#places),*];
+            const _: () = ::core::assert!(
+                ::core::mem::size_of::<#name>() == #count * ::core::mem::size_of::<#ty>()
+                    && ::core::mem::align_of::<#name>() == ::core::mem::align_of::<#ty>(),
+                "a structure of kernels has the bytes of its fields and no others"
+            );
 
             impl #path::Structure for #name {
                 type Field = #ty;

@@ -177,10 +177,12 @@ impl View {
                 return refuse(range.span(), format!("the slice {from}..{to}{of}"));
             }
         }
-        // The access refuses what is outside of the whole array.
-        let is_whole = self.start.is_none() && scope.structures.contains_key(&self.array);
-        let is_inside = matches!(first.guard, Guard::Array)
-            || is_whole
+        // The access refuses what is outside of the whole array. A start in structures could wrap around
+        // when it is multiplied by their fields.
+        let is_array = matches!(first.guard, Guard::Array);
+        let is_whole = self.start.is_none() && range.start.is_none() && range.end.is_none();
+        let is_inside = is_array
+            || (is_whole && scope.structures.contains_key(&self.array))
             || (literal(&end).is_some() && literal(&first.length).is_some());
         let length = difference(&end, &start).filter(|length| is_inside && is_of_launch(length));
         let (length, guard) = match length {

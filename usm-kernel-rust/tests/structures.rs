@@ -33,7 +33,14 @@ fn fields_are_numbers_of_one_type() {
         assert!(text.contains(words), "{text}");
     }
     for (text, words) in [
-        ("#[derive(Structure)] struct S { x: f32 }", "write `#[repr(C)]` before `S`"),
+        ("#[derive(Structure)] struct S { x: f32 }", "write `#[repr(C)]`, and no other `repr`, before `S`"),
+        ("#[derive(Structure)] #[repr(C, align(16))] struct S { x: f32 }", "no other `repr`"),
+        ("#[derive(Structure)] #[repr(C)] #[repr(packed)] struct S { x: f32 }", "no other `repr`"),
+        (
+            "#[derive(Structure)] #[repr(C)] struct S { #[cfg(any())] y: f32, x: f32 }",
+            "an attribute reads `cfg`",
+        ),
+        ("#[cfg(unix)] #[derive(Structure)] #[repr(C)] struct S { x: f32 }", "an attribute reads `cfg`"),
         ("#[derive(Structure)] #[repr(C)] struct S(f32);", "`S` needs fields with names"),
         ("#[derive(Structure)] #[repr(C)] struct S<T> { x: T }", "a structure of kernels has no parameters"),
     ] {

@@ -227,4 +227,4 @@ def test_random_kernels_equal_python(backend, monkeypatch):
         assert given[10][["n", "at"]].tolist() == expected[10][["n", "at"]].tolist(), f"{kinds}\n{text}"
         np.testing.assert_allclose(given[10]["f"], expected[10]["f"], rtol=1e-5, atol=1e-5, err_msg=text)
         compared += 1
-    assert compared > count // 4
+    assert compared >= max(count // 4, 1)

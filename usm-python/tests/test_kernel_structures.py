@@ -269,6 +269,21 @@ def stored(p, q):
     p[i].x = q[i].x
 
 
+@usm.kernel
+def named(p):
+    i = usm.get_global_id(0)
+    p[i]["a.b"]["x"] = 1
+    p[i]["a"]["b"]["x"] = 2
+
+
+def test_a_name_with_a_dot_is_a_field_of_its_own():
+    inner = [("x", "i4")]
+    given = np.zeros(3, np.dtype([("a", [("b", inner)]), ("a.b", inner)]))
+    named[3](given)
+    assert given["a.b"]["x"].tolist() == [1, 1, 1]
+    assert given["a"]["b"]["x"].tolist() == [2, 2, 2]
+
+
 def test_read_only_structures_stay():
     given = np.zeros(4, POINT)
     given.flags.writeable = False
@@ -303,6 +318,7 @@ def field_of(*fields, **words):
         (field_of(("x", "f4"), ("y", "i2")), r"field `x` has 4 bytes, and is in structures of 6 bytes"),
         (field_of(("x", ">f4"), ("y", "f4")), r"field `x`: elements of type >f4 .*newbyteorder"),
         (field_of(("x", "f4"), ("y", "S4")), r"field `y`: elements of type .*S4 are not for kernels"),
+        (field_of(("e", "f4", (0, 3)), ("x", "f4"), ("y", "f4")), "field `e` has no elements"),
         (field_of(("x", "f4"), ("y", "O")), "field `y` is a Python object, which no kernel reads; pass the other fields"),
         (field_of(("x", "f4"), ("y", "M8[s]")), r"field `y`: elements of type <M8\[s\] are not for kernels"),
         (field_of(("x", "f4"), ("y", POINT, 2)), r"field `y` is an array of structures: pass its fields, such as `x\[\"y\"\]\[..\]`"),

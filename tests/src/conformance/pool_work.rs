@@ -153,7 +153,9 @@ pub fn threads_draw_from_one_pool<B: Backend + 'static>(fixture: &Fixture<'_, B>
             }));
         }
         // Freed by this thread.
-        threads.into_iter().for_each(|thread| drop(thread.join().expect("no panic")));
+        threads
+            .into_iter()
+            .for_each(|thread| drop(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
     });
     pool.check();
     assert_eq!((pool.stats().live, pool.stats().misuses), (100, 0));

@@ -68,6 +68,7 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm/src/runtimes.rs", "RUNTIMES", ForkOnce),
     ("usm-cli/src/memory.rs", "ALLOCATOR", Free),
     ("usm-array/src/fork.rs", "PLACES", Free),
+    ("usm-array/src/fork.rs", "DEPTH", Free),
     ("usm-core/src/after.rs", "LEAKED", Delayed),
     ("usm-core/src/process.rs", "LEASE", Free),
     ("usm-core/src/sync.rs", "NEXT", Free),

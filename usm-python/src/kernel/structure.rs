@@ -143,6 +143,9 @@ impl Structure {
             let shown = path.replace(WITHIN, ".");
             let inner = part.shape()[dimensions..].to_vec();
             let name = || format!("{}: field `{shown}`", name());
+            if inner.contains(&0) {
+                return Err(refused(&format!("field `{shown}` has no elements")));
+            }
             let step = element_of(&part.dtype, &name)?.bytes() as usize;
             if offset % step != 0 || size % step != 0 {
                 let what = match offset % step {

@@ -97,7 +97,8 @@ class Structures:
             base = self.field(array.whole, name, node)
             extra = base.extents[len(array.whole.extents) :]
             return self.part(base, array.extents + extra, array.taken + [Slice(number(0, "wi", self.at), extent, -1) for extent in extra])
-        key = array.number, array.name, name
+        # By the fields themselves: a name may have a dot.
+        key = array.number, id(array.fields), name
         found = self.fields.get(key)
         if found is None:
             found = self.nested(array, name, inner) if inner.__class__ is dict else self.leaf(array, name, inner)
