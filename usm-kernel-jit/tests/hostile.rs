@@ -114,3 +114,24 @@ fn sizes_that_overflow_are_refused() {
         write.launch(&queue, &global).run(&[Argument::write(&mut a)]).expect_err("too large");
     }
 }
+
+/// A start of a slice is multiplied by the number of fields, and must not wrap around to a place
+/// inside.
+#[test]
+fn a_slice_of_structures_begins_inside_of_its_array() {
+    let queue = queue();
+    let write = kernel(
+        "#[derive(Clone, Copy, Structure)] #[repr(C)] struct S { x: f32, y: f32, z: f32 }
+        #[kernel] fn k(a: &mut [S], s: u64) { let v = &mut a[s..s + 2]; v[global_id(0)].x = 5.0; }",
+    );
+    let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 12).expect("an array");
+    for start in [3, 4, 0x5555_5555_5555_5556, u64::MAX] {
+        let arguments = [Argument::write(&mut a), Argument::value(start)];
+        let outcome = write.launch(&queue, &[2]).run(&arguments).map(drop);
+        assert!(matches!(outcome, Err(LaunchError::Outside { .. })), "{start}: {outcome:?}");
+    }
+    let arguments = [Argument::write(&mut a), Argument::value(2_u64)];
+    write.launch(&queue, &[2]).run(&arguments).expect("inside").wait().expect("a run");
+    let values = a.read().expect("a view");
+    assert_eq!((values[6], values[9]), (5.0, 5.0));
+}

@@ -177,16 +177,23 @@ impl View {
                 return refuse(range.span(), format!("the slice {from}..{to}{of}"));
             }
         }
-        // The access refuses what is outside of the whole array. A start in structures could wrap around
-        // when it is multiplied by their fields.
-        let is_array = matches!(first.guard, Guard::Array);
-        let is_whole = self.start.is_none() && range.start.is_none() && range.end.is_none();
-        let is_inside = is_array
-            || (is_whole && scope.structures.contains_key(&self.array))
+        // The access refuses what is outside of the whole array.
+        let is_of_structures = self.start.is_none() && scope.structures.contains_key(&self.array);
+        let is_inside = matches!(first.guard, Guard::Array)
+            || is_of_structures
             || (literal(&end).is_some() && literal(&first.length).is_some());
         let length = difference(&end, &start).filter(|length| is_inside && is_of_launch(length));
         let (length, guard) = match length {
             Some(length) => {
+                if is_of_structures && literal(&start).is_none_or(|start| start > u64::from(u32::MAX)) {
+                    // A start beyond the array could wrap around when it is multiplied by the
+                    // fields.
+                    let from = kept("start", start, scope);
+                    let is_right = Expr::binary(Binary::Le, from.clone(), first.length.clone(), at);
+                    let kind =
+                        ExprKind::Select(Box::new(is_right), Box::new(from), Box::new(first.length.clone()));
+                    start = Expr { kind, ty: Scalar::U64, place: at };
+                }
                 let guard = Guard::Extent(extent(self.array, &length, scope));
                 (length, guard)
             }

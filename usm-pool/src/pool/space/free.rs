@@ -109,8 +109,8 @@ impl Free {
         (0..self.heads.len()).flat_map(|list| self.list(table, list))
     }
 
-    /// The smallest block for a request, at its lowest address, of those that are looked at. Any that
-    /// fits is found: a list is searched whole where the first looks find none.
+    /// The smallest block for a request, at its lowest address, of those that are looked at. Any
+    /// that fits is found: a list is searched whole where the first looks find none.
     pub(super) fn fit<U: Travel>(&self, table: &Table<U>, size: u64, alignment: u64) -> Option<Key> {
         if self.is_empty() {
             return None;
