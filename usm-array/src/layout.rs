@@ -362,8 +362,8 @@ impl Layout {
         Self::check_shape(self.item, bytemuck::cast_slice(shape)).map_err(|_| refused())?;
         let mut strides = Axes::filled(shape.len(), 0);
         for (axis, (extent, stride)) in self.shape.iter().zip(&self.strides).enumerate() {
-            let wanted = shape[missing + axis];
-            if *extent == wanted {
+            let target = shape[missing + axis];
+            if *extent == target {
                 strides[missing + axis] = *stride;
             } else if *extent != 1 {
                 return Err(refused());

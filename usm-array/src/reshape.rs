@@ -11,9 +11,9 @@ impl Layout {
     /// # Errors
     /// [`Error::Reshape`].
     pub fn reshaped(&self, mut shape: Axes) -> Result<Self> {
-        let wanted = shape.clone();
-        let refused = |reason| Error::Reshape { from: self.shape.clone(), to: wanted.clone(), reason };
-        let mut known = wanted.iter().filter(|extent| **extent != -1);
+        let request = shape.clone();
+        let refused = |reason| Error::Reshape { from: self.shape.clone(), to: request.clone(), reason };
+        let mut known = request.iter().filter(|extent| **extent != -1);
         let known = known.try_fold(
             1_isize,
             |product, extent| {

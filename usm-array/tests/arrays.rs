@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use usm_array::{Array, End, Error, Layout, MAX_DIMS, copy};
+use usm_core::backend::Dyn;
 use usm_core::backend::host::HostHeap;
+use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{AllocKind, ErrorKind, Host, Queue, QueueOrder, UsmVec};
 
 fn queue() -> Queue<HostHeap> {
@@ -247,4 +249,28 @@ fn a_slice_fills_any_view() {
     assert_eq!(view.to_vec().expect("elements"), values);
     assert_eq!(array.get(&[1, 2, 0]).expect("an element"), 5);
     assert!(matches!(view.copy_from_slice(&values[1..]), Err(Error::Length { expected: 12, found: 11 })));
+}
+
+/// A queue of the host and one of a device whose work waits until somebody waits for it.
+fn of_two_runtimes() -> [Queue<Dyn>; 2] {
+    [Dyn::new(HostHeap::new()), Dyn::new(Mock::new(Progress::OnWait))].map(|backend| {
+        let device = backend.devices().expect("devices").remove(0);
+        device.context().expect("a context").queue(QueueOrder::InOrder).expect("a queue")
+    })
+}
+
+#[test]
+fn later_work_on_either_array_waits_for_a_submitted_copy() {
+    let [host, device] = of_two_runtimes();
+    let values = [1_u32, 2, 3, 4];
+    let on_host = Array::<u32, _>::zeros(&host, AllocKind::Host, &[4]).expect("an array");
+    let on_device = Array::from_slice(&device, AllocKind::Device, &[4], &values).expect("an array");
+    let _downloaded = on_host.submit_copy_from(&on_device).expect("a copy");
+    assert_eq!(on_host.to_vec().expect("elements"), values, "the host's context waits for the device");
+
+    let other = Array::<u32, _>::zeros(&device, AllocKind::Device, &[4]).expect("an array");
+    let uploaded = other.submit_copy_from(&on_host).expect("a copy");
+    on_host.fill(9).expect("a fill");
+    uploaded.wait().expect("the copy");
+    assert_eq!(other.to_vec().expect("elements"), values, "the copy reads what was there before");
 }

@@ -79,7 +79,7 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
     let Fields::Named(fields) = &item.fields else {
         return refuse(item.ident.span(), format!("`{name}` needs fields with names"));
     };
-    let mut found: Option<(Scalar, String)> = None;
+    let mut first_field: Option<(Scalar, String)> = None;
     let mut names = Vec::new();
     for field in &fields.named {
         let text = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -103,7 +103,7 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
                 format!("field `{text}`: write `u8` for bool, and `u64` for usize"),
             );
         }
-        match &found {
+        match &first_field {
             Some((first, other)) if *first != ty => {
                 return refuse(
                     field.ty.span(),
@@ -114,11 +114,11 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
                 );
             }
             Some(_) => {}
-            None => found = Some((ty, text.clone())),
+            None => first_field = Some((ty, text.clone())),
         }
         names.push(text);
     }
-    match found {
+    match first_field {
         Some((field, _)) => Ok(Structure { name, field, fields: names }),
         None => refuse(item.ident.span(), format!("`{name}` has no fields")),
     }

@@ -478,3 +478,29 @@ fn an_aligned_block_is_found_behind_newer_ones() {
         pool.allocate(&Request::new(AllocKind::Shared, 4096).aligned_to(4096)).expect("the old block");
     assert_eq!(again.block().address() % 4096, 0, "at {address:#x} before");
 }
+
+#[test]
+fn a_callback_that_uses_other_pools_leaves_the_statistics_right() {
+    let context = HostHeap::new().context();
+    let mut options = PoolOptions::default();
+    options.limit = Some(1 << 16);
+    let pool = Pool::with(&context, AllocKind::Shared, options);
+    // A thread has one cache for several pools: some of these take that of `pool`.
+    let others: Vec<_> = (0..64).map(|_| Pool::new(&context, AllocKind::Shared)).collect();
+    let request = |size| Request::new(AllocKind::Shared, size);
+    let first = std::sync::Mutex::new(Some(pool.allocate(&request(60_000)).expect("memory")));
+    let users = others.clone();
+    pool.on_exhausted(move |_| {
+        let is_more = first.lock().expect("a lock").take().is_some();
+        for other in &users {
+            drop(other.allocate(&request(64)).expect("memory"));
+        }
+        is_more
+    });
+    let second = pool.allocate(&request(60_000)).expect("what the callback freed");
+    assert_eq!((pool.stats().live, pool.stats().blocks), (60_000, 1));
+    assert!(others.iter().all(|other| other.stats().live == 0 && other.stats().blocks == 0));
+    drop(second);
+    assert_eq!((pool.stats().live, pool.stats().blocks), (0, 0));
+    pool.check();
+}

@@ -28,20 +28,20 @@ pub(super) fn from_peer<B: Backend + 'static, O: Owner<B>>(
     }
     let beside = |end: &End<'_, B, O>| end.scratch(AllocKind::Device, end.layout.nbytes());
     // Strided layouts are packed on their device.
-    let sent = if src.layout.is_c_contiguous() { None } else { Some(beside(src)?) };
-    if let Some(sent) = &sent {
-        src.in_order(sent, |dst| now(dst, src))?;
+    let packed_src = if src.layout.is_c_contiguous() { None } else { Some(beside(src)?) };
+    if let Some(packed) = &packed_src {
+        src.in_order(packed, |dst| now(dst, src))?;
     }
-    let landed = if dst.layout.is_c_contiguous() { None } else { Some(beside(dst)?) };
+    let packed_dst = if dst.layout.is_c_contiguous() { None } else { Some(beside(dst)?) };
     let len = dst.layout.nbytes();
-    let to = landed.as_ref().map_or((dst.storage, dst.span().0), |landed| (landed, 0));
-    let from = sent.as_ref().map_or((src.storage, src.span().0), |sent| (sent, 0));
+    let to = packed_dst.as_ref().map_or((dst.storage, dst.span().0), |packed| (packed, 0));
+    let from = packed_src.as_ref().map_or((src.storage, src.span().0), |packed| (packed, 0));
     match block::from_peer(dst.queue, to, from, len) {
         Ok(event) => event.wait()?,
         Err(Error::Core(CoreError { kind: ErrorKind::Unsupported { .. }, .. })) => return Ok(false),
         Err(error) => return Err(error),
     }
-    landed.map_or(Ok(()), |landed| dst.in_order(&landed, |src| now(dst, src)))?;
+    packed_dst.map_or(Ok(()), |packed| dst.in_order(&packed, |src| now(dst, src)))?;
     Ok(true)
 }
 

@@ -58,6 +58,8 @@ macro_rules! array_items {
     };
 }
 
+pub(super) use array_items;
+
 impl<T> Sealed for Read<T> {}
 impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;

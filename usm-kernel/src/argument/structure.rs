@@ -8,6 +8,7 @@ use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
 
 #[cfg(feature = "alloc")]
 use super::Passed;
+use super::parameter::array_items;
 use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed};
 use crate::sharing::{Exclusive, Sharing};
 
@@ -50,33 +51,9 @@ impl<S: Structure> Fields<S> {
     }
 }
 
-/// The properties that both arrays have in common.
-macro_rules! array_items {
-    () => {
-        type Raw = RawSlice<S::Field>;
-        type Value = ();
-
-        fn value(_: &Self::View<'_, Exclusive>) {}
-
-        fn raw_value(_: &Self::Raw) {}
-
-        fn view_len(view: &Self::View<'_, Exclusive>) -> usize {
-            view.len()
-        }
-
-        fn raw_len(raw: &Self::Raw) -> usize {
-            raw.len
-        }
-
-        #[cfg(feature = "alloc")]
-        fn passed(raw: &Self::Raw) -> Passed<'_> {
-            Passed::Pointer(raw.pointer as usize)
-        }
-    };
-}
-
 impl<S> Sealed for ReadFields<S> {}
 impl<S: Structure> Parameter for ReadFields<S> {
+    type Raw = RawSlice<S::Field>;
     type View<'v, F: Sharing> = &'v [S::Field];
     type Form = &'static [S::Field];
     const INFO: ParameterInfo = Fields::<S>::info(Passing::Read);
@@ -96,6 +73,7 @@ impl<S: Structure> Parameter for ReadFields<S> {
 
 impl<S> Sealed for WriteFields<S> {}
 impl<S: Structure> Parameter for WriteFields<S> {
+    type Raw = RawSlice<S::Field>;
     type View<'v, F: Sharing> = F::Array<'v, S::Field>;
     type Form = &'static mut [S::Field];
     const INFO: ParameterInfo = Fields::<S>::info(Passing::Write);
