@@ -4,10 +4,33 @@
 #![cfg(feature = "std")]
 
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, ErrorKind, MemorySource, Request};
 use usm_pool::{Pool, PoolOptions};
+
+/// Sets the process's choice, which the tests of this file have one after the other.
+struct NoBarrier {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl NoBarrier {
+    fn turn() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        Self { _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn set(&self, value: bool) {
+        usm_pool::pool::set_no_barrier(value);
+    }
+}
+
+impl Drop for NoBarrier {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
 
 fn request(size: usize) -> Request {
     Request::new(AllocKind::Shared, size)
@@ -16,6 +39,7 @@ fn request(size: usize) -> Request {
 /// As on systems without a barrier in all threads: a thread gives its blocks back at its next call.
 #[test]
 fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
+    let choice = NoBarrier::turn();
     let context = HostHeap::new().context();
     let mut options = PoolOptions::default();
     options.limit = Some(1 << 16);
@@ -33,9 +57,9 @@ fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
         });
         ask.send(()).expect("a thread");
         answered.recv().expect("an answer");
-        usm_pool::pool::set_no_barrier(true);
+        choice.set(true);
         let refused = pool.allocate(&request(1 << 16));
-        usm_pool::pool::set_no_barrier(false);
+        choice.set(false);
         let refused = refused.expect_err("the other thread has it");
         assert!(matches!(refused.kind, ErrorKind::PoolExhausted { live: 0, .. }), "{refused}");
         ask.send(()).expect("a thread");
@@ -48,6 +72,7 @@ fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
 
 /// A thread that keeps blocks of a pool whose last handle goes, and then returns one more or ends.
 fn ends_after(frees: bool) {
+    let choice = NoBarrier::turn();
     let context = HostHeap::new().context();
     let pool = Pool::new(&context, AllocKind::Shared);
     let (ask, asked) = channel::<()>();
@@ -65,7 +90,7 @@ fn ends_after(frees: bool) {
         let _ = asked.recv();
     });
     answered.recv().expect("an answer");
-    usm_pool::pool::set_no_barrier(true);
+    choice.set(true);
     drop(pool);
     ask.send(()).expect("a thread");
     answered.recv().expect("an answer");
@@ -74,7 +99,7 @@ fn ends_after(frees: bool) {
     }
     drop(ask);
     thread.join().expect("a thread");
-    usm_pool::pool::set_no_barrier(false);
+    choice.set(false);
     assert_eq!(context.stats().reserved, 0, "the pool ends with its last thread");
 }
 
