@@ -89,8 +89,8 @@ pub struct OtherStructure {
     /// The position of the first field that differs, from 0; `None` if the names alone differ, or
     /// no structures are taken.
     pub field: Option<usize>,
-    /// That field in the text and in the passed structure, such as `x: f32`; `None` for the one that
-    /// has fewer fields.
+    /// That field in the text and in the passed structure, such as `x: f32`; `None` for the one
+    /// that has fewer fields.
     pub fields: [Option<String>; 2],
 }
 
