@@ -38,6 +38,8 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// Arrays: those of parameters, local and private ones.
     pub arrays: Vec<Array>,
+    /// The structures of those arrays among the parameters whose elements are fields of structures.
+    pub structures: Vec<(ArrayId, Structure)>,
     /// Parameters that are scalars.
     pub values: Vec<Value>,
     /// Variables of an item.
@@ -78,6 +80,15 @@ pub struct Array {
     pub space: Space,
     /// The place of its declaration.
     pub place: Place,
+}
+
+/// A structure of fields of one type, which is the element type of its array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// Name.
+    pub name: String,
+    /// The names of the fields, in their order.
+    pub fields: Vec<String>,
 }
 
 /// The start of the names of arrays of one element whose index is an assertion: it is 0 where the

@@ -34,7 +34,7 @@ pub use interpret::{
 };
 pub use kernel::{
     ASSERTION, Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space,
-    Stmt, StmtKind, Value, ValueId, VarId, Variable,
+    Stmt, StmtKind, Structure, Value, ValueId, VarId, Variable,
 };
 pub use lower::{with_extents_at, without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};

@@ -1,11 +1,13 @@
 //! The invariants of every kernel, from any front end. All code that reads kernels relies on them.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 
 use crate::error::Refusal;
 use crate::kernel::{
-    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, Structure, VarId,
 };
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
@@ -83,6 +85,20 @@ impl Checker<'_> {
             };
             if !fresh {
                 return refuse("a parameter that is none, or is twice there".into());
+            }
+        }
+        let mut of_structures = BTreeSet::new();
+        for (array, Structure { name, fields }) in &kernel.structures {
+            let is_parameter = seen.get(array.0 as usize).copied().unwrap_or(false);
+            if !is_parameter || !of_structures.insert(array.0) {
+                return refuse(format!(
+                    "structures `{name}` in an array that is no parameter, or has others"
+                ));
+            }
+            // They become names in Rust.
+            let is_name = |name: &String| !name.is_empty() && name.chars().all(of_word);
+            if fields.is_empty() || !fields.iter().chain([name]).all(is_name) {
+                return refuse(format!("{name:?} with the fields {fields:?} is no structure"));
             }
         }
         if values.contains(&false) {

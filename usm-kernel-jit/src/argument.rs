@@ -1,6 +1,7 @@
 //! Arguments of kernels whose types are known at run time only.
 
 use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
+use usm_kernel::generated::field_count;
 use usm_kernel::{Bf16, F16, Structure};
 use usm_kernel_ir::{Literal, Scalar};
 
@@ -47,10 +48,20 @@ pub(crate) struct Memory<'a, B: Backend> {
     /// In elements.
     pub(crate) len: u64,
     pub(crate) access: Access,
+    /// The structure whose fields the elements are.
+    pub(crate) structure: Option<Fields>,
+}
+
+/// Name and fields of a structure of the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [&'static str],
 }
 
 impl<'a, B: Backend> Argument<'a, B> {
-    /// An array that the kernel reads.
+    /// An array that the kernel reads. For a parameter of structures it is their fields, one after
+    /// the other.
     #[must_use]
     pub fn read<T: Element, K: Kind>(array: &'a UsmVec<T, K, B>) -> Self {
         Self::array(array.allocation(), T::SCALAR, array.len(), Access::Read)
@@ -62,16 +73,17 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::array(array.allocation(), T::SCALAR, array.len(), Access::Write)
     }
 
-    /// An array of structures that the kernel reads.
+    /// An array of structures that the kernel reads: of the name, the fields and the type of fields
+    /// that the kernel's text declares for this parameter.
     #[must_use]
     pub fn read_structures<S: Structure<Field: Element>, K: Kind>(array: &'a UsmVec<S, K, B>) -> Self {
-        Self::array(array.allocation(), S::Field::SCALAR, fields::<S>(array.len()), Access::Read)
+        Self::structures::<S>(array.allocation(), array.len(), Access::Read)
     }
 
-    /// An array of structures that the kernel reads and writes.
+    /// As [`read_structures`](Self::read_structures), for an array that the kernel writes too.
     #[must_use]
     pub fn write_structures<S: Structure<Field: Element>, K: Kind>(array: &'a mut UsmVec<S, K, B>) -> Self {
-        Self::array(array.allocation(), S::Field::SCALAR, fields::<S>(array.len()), Access::Write)
+        Self::structures::<S>(array.allocation(), array.len(), Access::Write)
     }
 
     /// Bytes that the kernel reads as whole elements of a type; the rest after the last one is not
@@ -103,14 +115,23 @@ impl<'a, B: Backend> Argument<'a, B> {
     }
 
     const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {
-        Self(Content::Array(Memory { allocation, element, len: len as u64, access }))
+        Self(Content::Array(Memory { allocation, element, len: len as u64, access, structure: None }))
     }
-}
 
-/// The number of fields of structures, which are nothing else than these.
-fn fields<S: Structure>(structures: usize) -> usize {
-    const { assert!(size_of::<S>() == size_of::<S::Field>() * S::FIELDS.len()) };
-    structures * S::FIELDS.len()
+    fn structures<S: Structure<Field: Element>>(
+        allocation: &'a Allocation<B>,
+        structures: usize,
+        access: Access,
+    ) -> Self {
+        Self(Content::Array(Memory {
+            allocation,
+            element: S::Field::SCALAR,
+            // The bytes of the structures are no more than a machine has.
+            len: (structures * field_count::<S>()) as u64,
+            access,
+            structure: Some(Fields { name: S::NAME, fields: S::FIELDS }),
+        }))
+    }
 }
 
 fn elements(bytes: usize, element: Scalar) -> Option<usize> {

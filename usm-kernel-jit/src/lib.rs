@@ -19,7 +19,7 @@ pub mod machine;
 pub mod program;
 
 pub use argument::{Argument, Element};
-pub use error::{CompileError, LaunchError};
+pub use error::{CompileError, LaunchError, OtherStructure};
 #[cfg(feature = "rust")]
 pub use function::compile;
 pub use function::{Function, choose};

@@ -9,7 +9,7 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
-use usm_kernel_ir::{ArrayId, Kernel, Place, SubGroups, emit, proof, verify};
+use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
@@ -167,23 +167,16 @@ fn ungrouped(tokens: TokenStream) -> TokenStream {
 /// The nodes of a kernel, or of each of its instances, verified and without races that every launch
 /// has.
 pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: &Rc<Module>) -> Result<Vec<Kernel>> {
-    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, ..)| kernel);
+    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, _)| kernel);
     instance::of(item, arguments)?.iter().map(|one| one.name_in_errors(nodes(&one.item))).collect()
 }
 
-/// Arrays of structures, and the names of these.
-type Structures = Vec<(ArrayId, String)>;
-
-fn checked(
-    item: &ItemFn,
-    arguments: &Arguments,
-    module: Rc<Module>,
-) -> Result<(Kernel, proof::Claims, Structures)> {
+fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
     SPANS.with_borrow_mut(HashMap::clear);
-    let (kernel, structures) = front_end(item, arguments, module)?;
+    let kernel = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
     let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
-    Ok((kernel, claims, structures))
+    Ok((kernel, claims))
 }
 
 /// Generates the items of a kernel, or of each of its instances, from a function and its module.
@@ -200,11 +193,10 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),
     };
-    let (kernel, claims, structures) = checked(item, arguments, module)?;
+    let (kernel, claims) = checked(item, arguments, module)?;
     let spir_v = emit::SpirV::new(&kernel, &claims);
     let name = &item.sig.ident;
-    let text =
-        emit::rust_with_structures(&kernel, &claims, &name.to_string(), &path, Some(&spir_v), &structures);
+    let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
     let code = tokens(&text).map_err(|error| {
         Error::new(
             name.span(),
@@ -361,7 +353,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
     Ok(quote! { #(#attributes)* #visibility mod #name { #out } })
 }
 
-fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<(Kernel, Structures)> {
+fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<Kernel> {
     for part in [item.sig.to_token_stream(), item.block.to_token_stream()] {
         if let Some(span) = conditional::first(part) {
             return Err(Error::new(span, conditional::REASON));
@@ -397,9 +389,10 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
         }
     }
     scope.kernel.dimensions = dimensions;
-    let name = |number: usize| scope.neighbours.structures[number].name.clone();
-    let structures = scope.structures.iter().map(|(array, number)| (*array, name(*number))).collect();
-    Ok((scope.kernel, structures))
+    let nodes = |number: &usize| scope.neighbours.structures[*number].nodes();
+    scope.kernel.structures =
+        scope.structures.iter().map(|(array, number)| (*array, nodes(number))).collect();
+    Ok(scope.kernel)
 }
 
 /// The path of usm-kernel in the user's crate: its own name, or its name inside the facade `usm`.

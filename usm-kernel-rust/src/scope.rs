@@ -134,6 +134,7 @@ impl Scope {
             place: usm_kernel_ir::Place::default(),
             parameters: Vec::new(),
             arrays: Vec::new(),
+            structures: Vec::new(),
             values: Vec::new(),
             variables: Vec::new(),
             body: Vec::new(),

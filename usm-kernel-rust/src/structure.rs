@@ -36,6 +36,11 @@ impl Structure {
         derived.collect()
     }
 
+    /// The structure as a kernel's nodes have it.
+    pub(crate) fn nodes(&self) -> usm_kernel_ir::Structure {
+        usm_kernel_ir::Structure { name: self.name.clone(), fields: self.fields.clone() }
+    }
+
     /// The position of a field.
     pub(crate) fn position(&self, name: &Member) -> Result<usize> {
         let text = match name {
@@ -152,25 +157,23 @@ pub fn structure(item: TokenStream) -> Result<TokenStream> {
             quote!(::core::primitive::#name)
         }
     };
-    let (name, count) = (&item.ident, fields.len());
+    let (name, text, count) = (&item.ident, item.ident.to_string(), fields.len());
     let places = item.fields.iter().filter_map(|field| field.ident.as_ref());
     Ok(quote! {
         const _: () = {
-            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constants
-            // prove; so it has no padding, and all bits are a value.
+            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constant
+            // proves, and it has the bytes of these alone, as `field_count` proves; so it has no
+            // padding, and all bits are a value.
             unsafe impl #path::generated::bytemuck::Zeroable for #name {}
             // SAFETY: as above; `Copy` is demanded.
             unsafe impl #path::generated::bytemuck::Pod for #name {}
 
             const _: fn(&#name) -> [&#ty; #count] = |one| [#(&one.#places),*];
-            const _: () = ::core::assert!(
-                ::core::mem::size_of::<#name>() == #count * ::core::mem::size_of::<#ty>()
-                    && ::core::mem::align_of::<#name>() == ::core::mem::align_of::<#ty>(),
-                "a structure of kernels has the bytes of its fields and no others"
-            );
+            const _: ::core::primitive::usize = #path::generated::field_count::<#name>();
 
             impl #path::Structure for #name {
                 type Field = #ty;
+                const NAME: &'static ::core::primitive::str = #text;
                 const FIELDS: &'static [&'static ::core::primitive::str] = &[#(#fields),*];
             }
         };

@@ -17,7 +17,7 @@ mod structure;
 pub use bind::Bind;
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
-pub use structure::{ReadFields, Structure, WriteFields};
+pub use structure::{ReadFields, Structure, WriteFields, field_count};
 
 mod sealed {
     pub trait Sealed {}

@@ -18,7 +18,7 @@ use crate::kernel::{Expr, Kernel, Space};
 use crate::lower::{By, lower};
 use crate::scalar::Scalar;
 pub use c::{HOST_FUNCTION, cuda_c, cuda_c_module, host_c, opencl_c, opencl_c_module};
-pub use rust::{rust, rust_with_structures};
+pub use rust::rust;
 #[cfg(feature = "spirv")]
 pub use spirv::{spirv, spirv_module};
 

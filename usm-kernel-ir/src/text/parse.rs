@@ -9,7 +9,7 @@ use super::tree::{Tree, TreeKind, read};
 use crate::error::Refusal;
 use crate::kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
-    StmtKind, Value, ValueId, VarId, Variable,
+    StmtKind, Structure, Value, ValueId, VarId, Variable,
 };
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
@@ -168,6 +168,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         place,
         parameters: Vec::new(),
         arrays: Vec::new(),
+        structures: Vec::new(),
         values: Vec::new(),
         variables: Vec::new(),
         body: Vec::new(),
@@ -197,6 +198,14 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 let (name, element, space) = (items.text()?, items.scalar()?, space(items.next()?)?);
                 kernel.arrays.push(Array { name, element, space, place: items.place()? });
                 items.end()?;
+            }
+            "structure" => {
+                let (array, name) = (items.array()?, items.text()?);
+                let mut fields = Vec::new();
+                while items.peek().is_some() {
+                    fields.push(items.text()?);
+                }
+                kernel.structures.push((array, Structure { name, fields }));
             }
             "value" => {
                 let (name, is_size) = (items.text()?, items.takes("usize"));

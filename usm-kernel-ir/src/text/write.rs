@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt::{self, Write as _};
 
-use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind};
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind, Structure};
 
 /// The text form of a kernel.
 #[must_use]
@@ -71,6 +71,15 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
             }
         }
         at(to, array.place)?;
+        to.write_str(")")?;
+    }
+    for (array, Structure { name, fields }) in &kernel.structures {
+        write!(to, "\n  (structure #{} ", array.0)?;
+        quoted(to, name)?;
+        for field in fields {
+            to.write_char(' ')?;
+            quoted(to, field)?;
+        }
         to.write_str(")")?;
     }
     for (head, name, ty, place) in (kernel.values.iter().map(|value| {

@@ -3,11 +3,11 @@
 use usm_core::{Access, Event, Usage, UsmVec};
 use usm_kernel::backend::Programmable;
 use usm_kernel_ir::proof::Shape;
-use usm_kernel_ir::{Array, Kernel, Literal, Parameter, Space};
+use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Scalar, Space};
 
 use super::Launch;
 use crate::argument::{Argument, Content, Memory};
-use crate::error::LaunchError;
+use crate::error::{LaunchError, OtherStructure};
 
 /// Range and arguments that fit the kernel.
 pub(super) struct Prepared<'p, B: Programmable> {
@@ -70,6 +70,11 @@ impl<B: Programmable> Launch<'_, B> {
                     values[id.0 as usize] = *literal;
                 }
                 (Parameter::Array(id), Content::Array(one)) => {
+                    if let Some(difference) = other_structure(kernel, *id, one) {
+                        let kernel = format!("{}: kernel {}", kernel.locate(kernel.place), kernel.name);
+                        let other = OtherStructure { kernel, position: place, ..difference };
+                        return Err(LaunchError::OtherStructure(Box::new(other)));
+                    }
                     check_array(kernel.array(*id), one).map_err(|message| refused(&message))?;
                     lengths[id.0 as usize] = one.len;
                     memory.push(one);
@@ -189,6 +194,39 @@ impl<B: Programmable> Memory<'_, B> {
         // At most the bytes of the array that it was made of.
         (self.len * self.element.bytes()) as usize
     }
+}
+
+/// How the structures of an argument differ from the parameter's, without kernel and position.
+/// Numbers are taken as fields, so they never differ here.
+fn other_structure<B: Programmable>(
+    kernel: &Kernel,
+    id: ArrayId,
+    memory: &Memory<'_, B>,
+) -> Option<OtherStructure> {
+    let given = memory.structure?;
+    let array = kernel.array(id);
+    let needed = kernel.structures.iter().find(|(known, _)| *known == id).map(|(_, needed)| needed);
+    let field = |name: &str, ty: Scalar| format!("{name}: {ty}");
+    let of_text = |position: usize| needed?.fields.get(position).map(|name| field(name, array.element));
+    let of_program = |position: usize| given.fields.get(position).map(|name| field(name, memory.element));
+    let count = needed.map_or(0, |needed| needed.fields.len().max(given.fields.len()));
+    let first = (0..count).find(|position| of_text(*position) != of_program(*position));
+    if first.is_none() && needed.is_some_and(|needed| needed.name == given.name) {
+        return None;
+    }
+    let whole = |name: &str, fields: Vec<String>| format!("{name} {{ {} }}", fields.join(", "));
+    Some(OtherStructure {
+        kernel: String::new(),
+        position: 0,
+        parameter: array.name.clone(),
+        needed: match needed {
+            Some(needed) => whole(&needed.name, (0..needed.fields.len()).map_while(of_text).collect()),
+            None => array.element.name().to_owned(),
+        },
+        given: whole(given.name, (0..given.fields.len()).map_while(of_program).collect()),
+        field: first,
+        fields: first.map_or([None, None], |position| [of_text(position), of_program(position)]),
+    })
 }
 
 /// Refuses an array that does not fit its parameter.

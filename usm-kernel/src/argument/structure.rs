@@ -17,6 +17,8 @@ use crate::sharing::{Exclusive, Sharing};
 pub trait Structure: Pod + Send + Sync {
     /// The type of all fields.
     type Field: Pod + Send + Sync;
+    /// Its name. A kernel that is compiled at run time compares it with the name in the text.
+    const NAME: &'static str;
     /// The names of the fields, in their order.
     const FIELDS: &'static [&'static str];
 }
@@ -30,24 +32,65 @@ pub struct ReadFields<S>(PhantomData<S>);
 #[derive(Debug)]
 pub struct WriteFields<S>(PhantomData<S>);
 
+/// The number of fields of a structure. No program is compiled that asks for it of a structure
+/// which is anything else than its fields: this is the only place that compares them.
+///
+/// ```
+/// use usm_kernel::generated::{bytemuck, field_count};
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Point([f32; 3]);
+/// // SAFETY: three numbers.
+/// unsafe impl bytemuck::Zeroable for Point {}
+/// // SAFETY: as above.
+/// unsafe impl bytemuck::Pod for Point {}
+/// impl usm_kernel::Structure for Point {
+///     type Field = f32;
+///     const NAME: &'static str = "Point";
+///     const FIELDS: &'static [&'static str] = &["x", "y", "z"];
+/// }
+/// let _ = field_count::<Point>();
+/// ```
+///
+/// ```compile_fail
+/// use usm_kernel::generated::{bytemuck, field_count};
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Point([f32; 3]);
+/// // SAFETY: three numbers.
+/// unsafe impl bytemuck::Zeroable for Point {}
+/// // SAFETY: as above.
+/// unsafe impl bytemuck::Pod for Point {}
+/// impl usm_kernel::Structure for Point {
+///     type Field = f32;
+///     const NAME: &'static str = "Point";
+///     const FIELDS: &'static [&'static str] = &["x", "y"]; // 8 bytes of 12
+/// }
+/// let _ = field_count::<Point>();
+/// ```
+#[must_use]
+pub const fn field_count<S: Structure>() -> usize {
+    const {
+        assert!(
+            size_of::<S>() == size_of::<S::Field>() * S::FIELDS.len()
+                && align_of::<S>() == align_of::<S::Field>(),
+            "a structure of kernels has the bytes of its fields and no others"
+        );
+        S::FIELDS.len()
+    }
+}
+
 /// The fields of a structure.
 struct Fields<S>(PhantomData<S>);
 
 impl<S: Structure> Fields<S> {
-    /// Their number. No program is compiled whose structure is anything else than its fields.
-    const COUNT: usize = {
-        assert!(align_of::<S>() == align_of::<S::Field>());
-        assert!(size_of::<S>() == size_of::<S::Field>() * S::FIELDS.len());
-        S::FIELDS.len()
-    };
-
     const fn info(passing: Passing) -> ParameterInfo {
         ParameterInfo { passing, element_bytes: size_of::<S::Field>() }
     }
 
     const fn slice(first: *mut S, structures: usize) -> RawSlice<S::Field> {
         // The bytes of the structures are no more than a machine has.
-        RawSlice::new(first.cast(), structures * Self::COUNT)
+        RawSlice::new(first.cast(), structures * field_count::<S>())
     }
 }
 
@@ -92,7 +135,7 @@ impl<S: Structure> Parameter for WriteFields<S> {
 }
 
 // SAFETY: the allocation holds the structures, each of which is its fields, initialised because
-// they are; `Fields` compares size and alignment.
+// they are; `field_count` compares size and alignment.
 unsafe impl<S: Structure, K: Kind, B: Backend> Bind<ReadFields<S>, B> for &UsmVec<S, K, B> {
     fn raw(&mut self) -> RawSlice<S::Field> {
         Fields::<S>::slice(self.as_ptr().cast_mut(), self.len())

@@ -116,6 +116,7 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
         place: Place { file: 0, line: 1, column: 1 },
         parameters: Vec::new(),
         arrays: Vec::new(),
+        structures: Vec::new(),
         values: Vec::new(),
         variables: Vec::new(),
         body: Vec::new(),

@@ -26,7 +26,8 @@ use names::{count_users, rust_type, stored, zero, zero_stored};
 
 /// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
 /// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` the
-/// kernel's modules for devices.
+/// kernel's modules for devices. The kernel's structures implement `Structure` of usm-kernel where
+/// the text is placed.
 ///
 /// It is one implementation of one unsafe trait, so proof, body and code belong together, whatever
 /// `path` names: a program without unsafe code has no unsafe trait to substitute, and the trait
@@ -34,20 +35,6 @@ use names::{count_users, rust_type, stored, zero, zero_stored};
 /// redefine any other name in it: see `PRIMITIVE`.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
-    rust_with_structures(kernel, claims, name, path, spir_v, &[])
-}
-
-/// As [`rust`], where a launch passes arrays of structures for some arrays: each with the name of
-/// its structure, which implements `Structure` of usm-kernel.
-#[must_use]
-pub fn rust_with_structures(
-    kernel: &Kernel,
-    claims: &Claims,
-    name: &str,
-    path: &str,
-    spir_v: Option<&SpirV>,
-    structures: &[(ArrayId, String)],
-) -> String {
     let lowered = lower(kernel, By::One);
     let phases = phases(&lowered);
     let mut writer = Writer {
@@ -60,7 +47,6 @@ pub fn rust_with_structures(
         loops: Vec::new(),
         rows: Vec::new(),
         parameters: Vec::new(),
-        structures,
         of_row: of_row(&lowered, &phases.homes),
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
@@ -137,8 +123,6 @@ struct Writer<'k> {
     rows: Vec<VarId>,
     /// Names and types of the body's parameters.
     parameters: Vec<(String, String)>,
-    /// Arrays of structures, and the names of these.
-    structures: &'k [(ArrayId, String)],
     /// Variables that are the same for the items of a row.
     of_row: Vec<bool>,
 }
@@ -221,11 +205,11 @@ impl Writer<'_> {
                             format!("&[{element}]"),
                         ),
                     };
-                    let structure = self.structures.iter().find(|(known, _)| known == id);
+                    let structure = kernel.structures.iter().find(|(known, _)| known == id);
                     let passing = match (structure, &array.space) {
                         (None, _) => passing,
-                        (Some((_, name)), Space::Write) => format!("WriteFields<{name}>"),
-                        (Some((_, name)), _) => format!("ReadFields<{name}>"),
+                        (Some((_, of)), Space::Write) => format!("WriteFields<{}>", of.name),
+                        (Some((_, of)), _) => format!("ReadFields<{}>", of.name),
                     };
                     (self.array(*id), passing, form, view)
                 }

@@ -1,0 +1,155 @@
+//! Structures of a program beside those of a kernel's text.
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_kernel::Structure;
+use usm_kernel_ir::text;
+use usm_kernel_jit::{Argument, Function, LaunchError, OtherStructure, compile};
+
+const TEXT: &str = "
+#[derive(Structure)] #[repr(C)] struct Point { x: f32, y: f32 }
+#[kernel] fn turn(points: &mut [Point]) {
+    let p = points[global_id(0)];
+    points[global_id(0)] = Point { x: -p.y, y: p.x };
+}";
+
+mod other {
+    use usm_kernel::Structure;
+
+    /// A structure of the text's name, with other names of fields.
+    #[derive(Clone, Copy, Debug, PartialEq, Structure)]
+    #[repr(C)]
+    pub(super) struct Point {
+        pub(super) y: f32,
+        pub(super) x: f32,
+    }
+}
+
+/// More fields than the text's.
+mod longer {
+    use usm_kernel::Structure;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Structure)]
+    #[repr(C)]
+    pub(super) struct Point {
+        pub(super) x: f32,
+        pub(super) y: f32,
+        pub(super) z: f32,
+    }
+}
+
+/// Fewer fields than the text's.
+mod shorter {
+    use usm_kernel::Structure;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Structure)]
+    #[repr(C)]
+    pub(super) struct Point {
+        pub(super) x: f32,
+    }
+}
+
+/// Fields of another type.
+mod integers {
+    use usm_kernel::Structure;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Structure)]
+    #[repr(C)]
+    pub(super) struct Point {
+        pub(super) x: i32,
+        pub(super) y: i32,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Structure)]
+#[repr(C)]
+struct Point {
+    x: f32,
+    y: f32,
+}
+
+/// The text's fields by another name.
+#[derive(Clone, Copy, Debug, PartialEq, Structure)]
+#[repr(C)]
+struct Speed {
+    x: f32,
+    y: f32,
+}
+
+fn refusal<S>(function: &Function<HostHeap>, queue: &Queue<HostHeap>, one: S) -> Box<OtherStructure>
+where
+    S: Structure<Field: usm_kernel_jit::Element> + PartialEq + core::fmt::Debug,
+{
+    let mut array = UsmVec::<S, Host, _>::from_slice(queue, &[one; 6]).expect("an array");
+    let launch = function.launch(queue, &[2]);
+    let arguments = [Argument::write_structures(&mut array)];
+    let refusals =
+        [launch.run(&arguments).err(), launch.check(&arguments).err(), launch.proof(&arguments).err()];
+    assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:?}");
+    assert_eq!(array.read().expect("a view")[..], [one; 6]);
+    match refusals.into_iter().next().flatten() {
+        Some(LaunchError::OtherStructure(other)) => other,
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn structures_of_the_text_alone_are_taken() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let read = compile::<HostHeap>(TEXT).expect("a kernel");
+    // The text of nodes has the structures too.
+    let nodes = text::write(read.program().kernel());
+    let again = Function::from_nodes(&nodes, "turn.nodes").expect("a kernel");
+    assert_eq!(text::write(again.program().kernel()), nodes);
+    for function in [&read, &again] {
+        let mut points = UsmVec::<Point, Host, _>::from_slice(&queue, &[Point { x: 1.0, y: 2.0 }]).unwrap();
+        let arguments = [Argument::write_structures(&mut points)];
+        function.launch(&queue, &[1]).run(&arguments).expect("a launch").wait().expect("an end");
+        assert_eq!(points.read().unwrap()[..], [Point { x: -2.0, y: 1.0 }]);
+
+        let error = refusal(function, &queue, other::Point { y: 1.0, x: 2.0 });
+        assert_eq!((error.position, &*error.parameter, error.field), (0, "points", Some(0)));
+        assert_eq!(
+            error.to_string(),
+            "kernel.rs:3:14: kernel turn: argument 0, `points`: elements of type `Point { x: f32, y: f32 }` are \
+             needed, not `Point { y: f32, x: f32 }`: field 0 is `y: f32` and must be `x: f32`"
+        );
+        let error = refusal(function, &queue, Speed { x: 1.0, y: 2.0 });
+        assert_eq!((error.field, &*error.given), (None, "Speed { x: f32, y: f32 }"));
+        let error = refusal(function, &queue, longer::Point { x: 1.0, y: 2.0, z: 3.0 });
+        assert_eq!((error.field, &error.fields), (Some(2), &[None, Some("z: f32".to_owned())]));
+        let error = refusal(function, &queue, shorter::Point { x: 1.0 });
+        assert_eq!((error.field, &error.fields), (Some(1), &[Some("y: f32".to_owned()), None]));
+        let error = refusal(function, &queue, integers::Point { x: 1, y: 2 });
+        assert_eq!(
+            (error.field, &error.fields),
+            (Some(0), &[Some("x: f32".to_owned()), Some("x: i32".to_owned())])
+        );
+    }
+}
+
+#[test]
+fn a_parameter_of_numbers_takes_no_structures() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let double = compile("#[kernel] fn double(a: &mut [f32]) { a[global_id(0)] *= 2.0; }").expect("a kernel");
+    let error = refusal(&double, &queue, Point { x: 1.0, y: 2.0 });
+    assert_eq!((&*error.needed, &*error.given, error.field), ("f32", "Point { x: f32, y: f32 }", None));
+}
+
+#[test]
+fn nodes_with_wrong_structures_are_refused() {
+    let nodes = text::write(compile::<HostHeap>(TEXT).expect("a kernel").program().kernel());
+    let right = "(structure #0 \"Point\" \"x\" \"y\")";
+    assert!(nodes.contains(right), "{nodes}");
+    let twice = format!("{right} {right}");
+    for wrong in [
+        "(structure #7 \"Point\" \"x\")",
+        "(structure #0 \"Point\")",
+        "(structure #0 \"P> {}\" \"x\")",
+        "(structure #0 \"\" \"x\")",
+        &twice,
+    ] {
+        let refused = Function::<HostHeap>::from_nodes(&nodes.replace(right, wrong), "n").expect_err(wrong);
+        assert!(refused.to_string().contains("structure"), "{refused}");
+    }
+}
