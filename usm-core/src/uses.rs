@@ -388,6 +388,9 @@ impl<B: Backend> Uses<B> {
             let all = list.uses.as_slice().iter().filter(conflicts);
             all.map(|earlier| (earlier.serial, earlier.inherited, earlier.event.clone())).collect()
         };
+        if events.is_empty() {
+            return Ok(0);
+        }
         let mut deadline = Deadline::after(limit);
         for (_, inherited, event) in &events {
             deadline.wait(|left| event.wait(left)).map_err(|error| match error.kind {
@@ -396,10 +399,8 @@ impl<B: Backend> Uses<B> {
                 _ => error,
             })?;
         }
-        if !events.is_empty() {
-            // Complete: the next access asks the runtime no more about them.
-            self.forget(|serial| events.iter().any(|(known, ..)| *known == serial));
-        }
+        // Complete: the next access asks the runtime no more about them.
+        self.forget(|serial| events.iter().any(|(known, ..)| *known == serial));
         Ok(events.len())
     }
 

@@ -41,7 +41,7 @@ mod runtime {
     pub use crate::meminfo::{MemInfo, Request};
     /// Rust owners panic in [`MemRef`]'s drop; a [`SourceAllocator`]'s source may panic too.
     pub use crate::panics::caught_panics;
-    pub use crate::source::SourceAllocator;
+    pub use crate::source::{SourceAllocator, allocate_block, free_block, holds_blocks};
     pub use crate::stats::Stats;
     pub use crate::system::{
         is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,

@@ -134,11 +134,11 @@ struct Inner<B: Backend, S> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// The record before every block of a source allocator.
+/// The record before every block of a source, and what the block keeps alive.
 #[repr(C, align(64))]
-struct Kept<B: Backend, S> {
+struct Record<B: Backend, K> {
     allocation: Allocation<B>,
-    inner: Arc<Inner<B, S>>,
+    keep: K,
 }
 
 impl<B: Backend + 'static, S> fmt::Debug for SourceAllocator<B, S> {
@@ -154,9 +154,7 @@ where
     /// Makes an allocator from `source`. `None` unless the kind is host or shared, and the host may
     /// access its memory while the device does.
     pub fn new(source: S, kind: AllocKind) -> Option<Self> {
-        // Headers are accessed at any time, and compiled code does not announce its accesses.
-        let concurrent = source.context().info().capabilities.concurrent(kind);
-        (KINDS.contains(&kind) && concurrent).then(|| {
+        holds_blocks(&source, kind).then(|| {
             Self(Arc::new_cyclic(|inner: &Weak<Inner<B, S>>| Inner {
                 table: ExternalAllocator {
                     malloc: Some(malloc::<B, S>),
@@ -204,48 +202,102 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     // SAFETY: the caller holds the table, so a handle or a block keeps the `Inner` alive.
     unsafe { Arc::increment_strong_count(inner) };
     // SAFETY: this call owns the count that it just raised.
-    let inner = unsafe { Arc::from_raw(inner) };
-    let block = panics::frame(|| allocate(inner, size));
+    let keep = unsafe { Arc::from_raw(inner) };
+    // SAFETY: alive during the call.
+    let Inner { source, kind, .. } = unsafe { &*inner };
+    let block = panics::frame(|| allocate(source, *kind, size, keep, is_fit_for_blocks));
     block.flatten().map_or(ptr::null_mut(), |block| block.as_ptr().cast())
 }
 
-/// Allocates a block from the source, behind its record. The source, its backend and observers of
-/// its context are the program's code and may panic.
-fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize) -> Option<NonNull<u8>> {
-    let lead = size_of::<Kept<B, S>>();
-    let total = size.checked_add(lead)?;
-    let request = UsmRequest::new(inner.kind, total).aligned_to(align_of::<Kept<B, S>>());
-    let allocation = inner.source.allocate(&request).ok()?;
-    let base = NonNull::new(allocation.as_ptr())?;
-    if base.addr().get() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
-        return None;
-    }
+unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c_void) {
+    let Some(block) = NonNull::new(block.cast()) else { return };
+    // SAFETY: from `malloc`, freed once.
+    let inner = unsafe { release::<B, Arc<Inner<B, S>>>(block) };
+    // Last, because it may free the table that holds this function.
+    let _ = panics::frame(|| drop(inner));
+}
+
+/// Whether blocks may lie in memory of this kind: the host may access it while the device does.
+pub fn holds_blocks<B: Backend, S: MemorySource<B>>(source: &S, kind: AllocKind) -> bool {
+    // Headers are accessed at any time, and compiled code does not announce its accesses.
+    KINDS.contains(&kind) && source.context().info().capabilities.concurrent(kind)
+}
+
+/// A block of `size` bytes of a source, aligned to 64 bytes. For a table of functions that outlives
+/// its blocks: unlike those of a [`SourceAllocator`], they keep only their own memory alive, and
+/// threads that allocate at once share no counter. `None` without memory.
+///
+/// # Safety
+/// [`holds_blocks`] of the source and the kind, and the source returns memory of its context and of
+/// the requested kind and alignment, as contexts and pools do.
+pub unsafe fn allocate_block<B: Backend, S: MemorySource<B>>(
+    source: &S,
+    kind: AllocKind,
+    size: usize,
+) -> Option<NonNull<u8>> {
+    let is_unused = |allocation: &Allocation<B>, _| allocation.wait_for_earlier_owners().is_ok();
+    panics::frame(|| allocate(source, kind, size, (), is_unused)).flatten()
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// It is from [`allocate_block`] of the same backend, and is freed once. Nothing uses it any more.
+pub unsafe fn free_block<B: Backend>(block: NonNull<u8>) {
+    // SAFETY: as the caller promises.
+    unsafe { release::<B, ()>(block) }
+}
+
+/// Whether the host may write the memory at any time from now on, whatever the source is.
+fn is_fit_for_blocks<B: Backend>(allocation: &Allocation<B>, kind: AllocKind) -> bool {
     // A source may return memory of another kind or context, and an arena may return bytes that
     // earlier operations still use.
-    let concurrent = allocation.context().info().capabilities.concurrent(inner.kind);
-    if allocation.kind() != inner.kind || !concurrent {
+    let concurrent = allocation.context().info().capabilities.concurrent(kind);
+    let alignment = allocation.as_ptr().addr() % align_of::<Record<B, ()>>();
+    // The memory allows concurrent access, so the guard protects nothing.
+    allocation.kind() == kind
+        && concurrent
+        && alignment == 0
+        && allocation.wait_for_host(Access::Write).is_ok()
+}
+
+/// Allocates a block from the source, behind its record. The source, its backend and observers of
+/// its context are the program's code and may panic. `is_fit` says whether the host may write the
+/// memory from now on, and waits for it.
+#[inline(always)]
+fn allocate<B: Backend, S: MemorySource<B>, K>(
+    source: &S,
+    kind: AllocKind,
+    size: usize,
+    keep: K,
+    is_fit: impl FnOnce(&Allocation<B>, AllocKind) -> bool,
+) -> Option<NonNull<u8>> {
+    let lead = size_of::<Record<B, K>>();
+    let total = size.checked_add(lead)?;
+    let request = UsmRequest::new(kind, total).aligned_to(align_of::<Record<B, K>>());
+    let allocation = source.allocate(&request).ok()?;
+    let base = NonNull::new(allocation.as_ptr())?;
+    if allocation.size() < total || !is_fit(&allocation, kind) {
         return None;
     }
-    // The memory allows concurrent access, so this guard protects nothing.
-    drop(allocation.wait_for_host(Access::Write).ok()?);
     // SAFETY: the host may access the allocation while the device does, and no operation uses it
-    // (both just checked). It is aligned and has room for the record.
-    unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
+    // (`is_fit`). It is aligned and has room for the record.
+    unsafe { base.cast::<Record<B, K>>().write(Record { allocation, keep }) };
     // SAFETY: `lead <= total`.
     Some(unsafe { base.add(lead) })
 }
 
-unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c_void) {
-    if block.is_null() {
-        return;
-    }
-    // SAFETY: `malloc` put the record right before the block.
-    let kept = unsafe { block.cast::<Kept<B, S>>().sub(1) };
-    // SAFETY: written by `malloc` and read once. The memory is freed with the allocation, which is
-    // now on this stack.
-    let Kept { allocation, inner } = unsafe { kept.read() };
-    // One frame for each: both may panic.
+/// Frees a block, and returns what it kept alive.
+///
+/// # Safety
+/// From [`allocate`] of the same types, and freed once.
+unsafe fn release<B: Backend, K>(block: NonNull<u8>) -> K {
+    // SAFETY: `allocate` put the record right before the block.
+    let record = unsafe { block.cast::<Record<B, K>>().sub(1) };
+    // SAFETY: written by `allocate` and read once. The memory is freed with the allocation, which
+    // is now on this stack.
+    let Record { allocation, keep } = unsafe { record.read() };
+    // A frame of its own: what was kept may panic too.
     let _ = panics::frame(|| drop(allocation));
-    // Last, because it may free the table that holds this function.
-    let _ = panics::frame(|| drop(inner));
+    keep
 }

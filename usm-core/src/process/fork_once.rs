@@ -69,7 +69,13 @@ impl<T> ForkOnce<T> {
     /// The value, made at first need. A child that was forked while a thread of its parent made it
     /// makes it again. For code that calls nothing, or whose own calls refuse such a child, as
     /// those of a runtime do.
+    #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        self.get().unwrap_or_else(|| self.make(make))
+    }
+
+    #[cold]
+    fn make(&self, make: impl FnOnce() -> T) -> &T {
         loop {
             match self.get_or_claim() {
                 Ok(Found::Value(value)) => return value,
@@ -87,7 +93,13 @@ impl<T> ForkOnce<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Forked`] in a child that was forked while a thread of its parent made it.
+    #[inline]
     pub fn get_or_refuse(&self, make: impl FnOnce() -> T) -> Result<&T> {
+        self.get().map_or_else(|| self.make_or_refuse(make), Ok)
+    }
+
+    #[cold]
+    fn make_or_refuse(&self, make: impl FnOnce() -> T) -> Result<&T> {
         match self.get_or_claim() {
             Ok(Found::Value(value)) => Ok(value),
             Ok(Found::Claim(claim)) => Ok(self.fill(&claim, make)),
@@ -95,7 +107,8 @@ impl<T> ForkOnce<T> {
         }
     }
 
-    /// Waits while a thread of this process makes the value.
+    /// Waits while a thread of this process makes the value. Asks the system for the process, which
+    /// takes a hundred nanoseconds: callers look for the value first.
     ///
     /// # Errors
     /// The process of a thread that began to make it and does not exist here.

@@ -2,14 +2,16 @@
 //! distinguish blocks of Numba's own runtime from this library's.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use usm_core::backend::Dyn;
 use usm_core::{AllocKind, Selector};
 use usm_nrt::api::CLiveBlock;
-use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
+use usm_nrt::{ExternalAllocator, MemInfo, Stats, allocate_block, free_block, holds_blocks};
 use usm_plan::usm_pool::Pool;
 
 use crate::device::queue::PyQueue;
@@ -18,72 +20,57 @@ use crate::exchange::import;
 use crate::nrt::library::{Runtime, runtime};
 use crate::nrt::origin;
 use crate::nrt::trace;
-use crate::process::fork;
 use crate::text::argument::Kind;
 use crate::text::error::Class;
 
-/// The source of new blocks.
+/// The source of new blocks: a pool of a context, because a driver's call for each takes
+/// microseconds.
+/// Blocks of compiled code may have its kind.
 struct Source {
-    /// Blocks, and slabs of small ones, come from a pool of the context: a driver's call for each
-    /// takes microseconds.
-    allocator: SourceAllocator<Dyn, Pool<Dyn>>,
+    pool: Pool<Dyn>,
     kind: AllocKind,
     stream: Arc<Stream>,
 }
 
-static SOURCE: RwLock<Option<Arc<Source>>> = RwLock::new(None);
-/// Number of allocations that the source has not got back: large blocks, and slabs of small ones.
-static GIVEN: AtomicUsize = AtomicUsize::new(0);
-/// Frees a block of any source; each block names its own.
-static FREE: OnceLock<FreeFn> = OnceLock::new();
+/// The installed source, or null. What it points to is never freed, so that threads read it without
+/// a lock or a count.
+static SOURCE: AtomicPtr<Source> = AtomicPtr::new(ptr::null_mut());
+/// All sources of this process so far. A context that is installed again has its old one.
+static SOURCES: Mutex<Vec<&'static Source>> = Mutex::new(Vec::new());
 
-fn source() -> Option<Arc<Source>> {
-    SOURCE.read().unwrap_or_else(PoisonError::into_inner).clone()
+fn source() -> Option<&'static Source> {
+    // SAFETY: null or from a box that is never freed.
+    unsafe { SOURCE.load(Ordering::Acquire).as_ref() }
+}
+
+impl Source {
+    fn allocate(&self, size: usize) -> Option<NonNull<u8>> {
+        // SAFETY: checked when the source was made; a pool returns what it is asked for.
+        unsafe { allocate_block(&self.pool, self.kind, size) }
+    }
 }
 
 unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
-    // Counted before the source is read, so that it cannot be removed in between.
-    GIVEN.fetch_add(1, Ordering::SeqCst);
-    let block = {
-        let _inside = fork::enter::<{ fork::SOURCE }>();
-        source().map_or(std::ptr::null_mut(), |source| {
-            // SAFETY: it lives as long as `source`.
-            let table = unsafe { source.allocator.as_table().as_ref() };
-            match table.malloc {
-                // SAFETY: the allocator's own function and opaque pointer.
-                Some(malloc) => unsafe { malloc(size, table.opaque) },
-                None => std::ptr::null_mut(),
-            }
-        })
-    };
-    if block.is_null() {
-        GIVEN.fetch_sub(1, Ordering::SeqCst);
-    } else {
-        origin::note(block as usize, size);
-        trace::record_new(block as usize, size);
-    }
-    block
+    let Some(block) = source().and_then(|source| source.allocate(size)) else { return ptr::null_mut() };
+    origin::note(block.addr().get(), size);
+    trace::record_new(block.addr().get(), size);
+    block.as_ptr().cast()
 }
 
 unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
-    if block.is_null() {
-        return;
-    }
-    origin::forget(block as usize);
-    trace::record_free(block as usize);
-    if let Some(free) = FREE.get() {
-        let _inside = fork::enter::<{ fork::SOURCE }>();
-        // SAFETY: a block of `source_malloc`, freed once; the function finds the source in the
-        // block.
-        unsafe { free(block, std::ptr::null_mut()) };
-    }
-    GIVEN.fetch_sub(1, Ordering::SeqCst);
+    let Some(block) = NonNull::new(block.cast::<u8>()) else { return };
+    origin::forget(block.addr().get());
+    trace::record_free(block.addr().get());
+    // SAFETY: a block of `source_malloc`, freed once.
+    unsafe { free_block::<Dyn>(block) };
 }
 
-/// Number of the source's live blocks; the library counts small ones.
-fn live(runtime: &Runtime) -> usize {
+/// Number of the source's live blocks. The pool counts slabs of small ones, and the library what is
+/// in them.
+fn live(source: &Source, runtime: &Runtime) -> usize {
     let (slabs, small) = runtime.kept_counts();
-    (GIVEN.load(Ordering::SeqCst) + small).saturating_sub(slabs)
+    let blocks = usize::try_from(source.pool.stats().blocks).unwrap_or(usize::MAX);
+    blocks.saturating_add(small).saturating_sub(slabs)
 }
 
 /// The source in the library's form.
@@ -91,7 +78,7 @@ const FUNCTIONS: ExternalAllocator = ExternalAllocator {
     malloc: Some(source_malloc),
     realloc: None,
     free: Some(source_free),
-    opaque: std::ptr::null_mut(),
+    opaque: ptr::null_mut(),
 };
 
 /// Makes the memory of a queue's context the source of new blocks.
@@ -104,70 +91,66 @@ pub(crate) fn _nrt_take_source(
 ) -> PyResult<()> {
     let runtime = runtime(py)?;
     let (stream, kind) = (import::stream(py, source)?, kind.0);
-    let Some(allocator) = SourceAllocator::new(Pool::new(stream.context(), kind), kind) else {
+    if !holds_blocks(stream.context(), kind) {
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
-    };
-    // SAFETY: it lives as long as `allocator`.
-    let table = unsafe { allocator.as_table().read() };
-    let (Some(malloc), Some(free)) = (table.malloc, table.free) else {
-        return Err(Class::Request.error("the source's allocator lacks a function"));
-    };
-    // One trial, so that an unsupported kind is refused here and not by every array.
-    // SAFETY: the allocator's own function and opaque pointer.
-    let probe = unsafe { malloc(1, table.opaque) };
-    if probe.is_null() {
-        let device = Selector::of(stream.context().info());
-        return Err(Class::Allocation.error(format!("{device} gives no memory of kind {}", kind.name())));
     }
-    // SAFETY: just allocated by this allocator.
-    unsafe { free(probe, table.opaque) };
-    let _ = FREE.set(free);
-    fork::prepare::<{ fork::SOURCE }>();
-    let fresh = Arc::new(Source { allocator, kind, stream });
-    // The error is made without the lock: that runs Python code, and another thread may fork.
-    let is_taken = {
-        let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
-        let is_taken = slot.is_some();
-        if !is_taken {
-            *slot = Some(fresh);
-        }
-        is_taken
+    let source = source_of(py, stream, kind);
+    // One trial, so that an unsupported kind is refused here and not by every array.
+    let Some(probe) = source.allocate(1) else {
+        let device = Selector::of(source.stream.context().info());
+        return Err(Class::Allocation.error(format!("{device} gives no memory of kind {}", kind.name())));
     };
-    if is_taken {
+    // SAFETY: just allocated from this pool.
+    unsafe { free_block::<Dyn>(probe) };
+    let fresh = ptr::from_ref(source).cast_mut();
+    let order = (Ordering::AcqRel, Ordering::Relaxed);
+    if SOURCE.compare_exchange(ptr::null_mut(), fresh, order.0, order.1).is_err() {
         return Err(Class::Request.error("a source is installed already"));
     }
     runtime.set_source(&FUNCTIONS, kind)
 }
 
-/// Allocates blocks from the heap again. Refused while blocks of the source live.
+/// The source of a context and kind, made at first need.
+fn source_of(py: Python<'_>, stream: Arc<Stream>, kind: AllocKind) -> &'static Source {
+    let pool = Pool::new(stream.context(), kind);
+    let mut sources = SOURCES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+    let id = stream.context().id();
+    let known = sources.iter().find(|known| known.kind == kind && known.stream.context().id() == id);
+    if let Some(known) = known {
+        return known;
+    }
+    let source: &'static Source = Box::leak(Box::new(Source { pool, kind, stream }));
+    sources.push(source);
+    source
+}
+
+/// Allocates blocks from the heap again. Refused while blocks of the source live. The source's
+/// context lives to the end of the process, without memory: another thread may be about to ask it.
 #[pyfunction]
 pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     let runtime = runtime(py)?;
+    let Some(source) = source() else { return runtime.set_heap() };
     let refused = |live: usize| {
         Class::Request.error(format!(
             "{live} blocks of the source are alive; usm.nrt.leaks() tells where they came from"
         ))
     };
-    match live(runtime) {
+    match live(source, runtime) {
         0 => {}
         live => return Err(refused(live)),
     }
-    // Threads return their kept blocks to the source here. Without the slot's lock, because memory
-    // is freed.
+    // Threads return their kept blocks to the source here.
     runtime.set_heap()?;
-    let gone = {
-        let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
-        let live = live(runtime);
-        if live != 0 {
-            let kind = slot.as_ref().map_or(AllocKind::Unknown, |source| source.kind);
-            drop(slot);
-            runtime.set_source(&FUNCTIONS, kind)?;
+    match live(source, runtime) {
+        0 => {}
+        live => {
+            runtime.set_source(&FUNCTIONS, source.kind)?;
             return Err(refused(live));
         }
-        slot.take()
-    };
-    py.detach(|| drop(gone));
+    }
+    SOURCE.store(ptr::null_mut(), Ordering::Release);
+    py.detach(|| source.pool.trim(0));
     Ok(())
 }
 
@@ -175,7 +158,7 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn _nrt_source(py: Python<'_>) -> Option<(PyQueue, &'static str, usize)> {
     let source = source()?;
-    let live = live(runtime(py).ok()?);
+    let live = live(source, runtime(py).ok()?);
     Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), live))
 }
 
@@ -195,9 +178,6 @@ pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
 
 /// The kind and queue of host-accessible bytes in a block of the source.
 pub(crate) fn kind_and_queue(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
-    if GIVEN.load(Ordering::Relaxed) == 0 {
-        return None;
-    }
     let source = source()?;
     let info = source.stream.context().query(address as *const u8).ok()?;
     // Without a base only the runtime knows the pointer, so the memory is foreign.
