@@ -188,15 +188,15 @@ macro_rules! bits {
                     (sign, infinity, span, digit.shift, digit.mask, a, places, before, sorted, sorted_places);
                 match &code.by {
                     $by::Items(_, moves, _) => {
-                        // SAFETY: `before` counts the elements that have their places before those of
-                        // each digit and part, so no two elements have one place; the kernel compares
-                        // it with the lengths.
+                        // SAFETY: `before` counts the elements that have their places before those
+                        // of each digit and part, so no two elements have one place; the kernel
+                        // compares it with the lengths.
                         let kernel = unsafe { Vouched::new(of::$moves_of_items) };
                         items(queue, parts)?.run_on(moves, kernel, arguments)
                     }
                     $by::Groups(_, moves, _) => {
-                        // SAFETY: as above. Within a group barriers part the votes, their counts and
-                        // their end; the last item of a digit alone writes its next place.
+                        // SAFETY: as above. Within a group barriers part the votes, their counts
+                        // and their end; the last item of a digit alone writes its next place.
                         let kernel = unsafe { Vouched::new(of::$moves_of_groups) };
                         groups(queue, parts)?.run_on(moves, kernel, arguments)
                     }
@@ -214,8 +214,8 @@ macro_rules! bits {
                 let arguments = (order.sign, order.infinity, parts.span, bins, edges, a, rows);
                 match &code.by {
                     $by::Items(.., counts) => {
-                        // SAFETY: each item has a row of its own, whose counters are below `bins`; the
-                        // kernel compares them with the length.
+                        // SAFETY: each item has a row of its own, whose counters are below `bins`;
+                        // the kernel compares them with the length.
                         let kernel = unsafe { Vouched::new(of::$counts_of_items) };
                         items(queue, parts)?.run_on(counts, kernel, arguments).map(drop)
                     }

@@ -270,8 +270,8 @@ impl<T: Comparable, B: Programmable> OrderAlgorithms<T, B> {
         unreachable!("the loop has no end")
     }
 
-    /// `counts[k]` = the number of elements from `edges[k]` on and below `edges[k + 1]`; the last bin
-    /// has its upper edge too. NaNs and elements outside are not counted.
+    /// `counts[k]` = the number of elements from `edges[k]` on and below `edges[k + 1]`; the last
+    /// bin has its upper edge too. NaNs and elements outside are not counted.
     ///
     /// # Errors
     /// As for [`argmin`](Self::argmin); [`ErrorKind::LengthMismatch`](usm_core::ErrorKind) unless

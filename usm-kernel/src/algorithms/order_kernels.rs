@@ -5,9 +5,9 @@ use crate::kernels;
 
 #[kernels]
 pub(super) mod of {
-    /// A number that is less where the element with these bits comes first: NaNs are last and equal,
-    /// as are both zeros. `sign` is the bit of the sign, 0 for unsigned numbers; `infinity` the bits
-    /// of that number, 0 for integers.
+    /// A number that is less where the element with these bits comes first: NaNs are last and
+    /// equal, as are both zeros. `sign` is the bit of the sign, 0 for unsigned numbers; `infinity`
+    /// the bits of that number, 0 for integers.
     #[kernel_fn]
     fn order<T>(x: T, sign: T, infinity: T) -> T {
         if sign == 0 as T {
@@ -26,9 +26,9 @@ pub(super) mod of {
         if x == size { x | sign } else { !x }
     }
 
-    /// `keys[group]`, `places[group]`: the least key among the elements that the group took, and the
-    /// first place that has it. A key is an element's order, the other way round if `greatest` is 1;
-    /// that of a NaN is 0.
+    /// `keys[group]`, `places[group]`: the least key among the elements that the group took, and
+    /// the first place that has it. A key is an element's order, the other way round if `greatest`
+    /// is 1; that of a NaN is 0.
     #[kernel(instances(u8, u16, u32, u64))]
     pub fn best<T>(greatest: u32, sign: T, infinity: T, a: &[T], keys: &mut [u64], places: &mut [u64]) {
         let mut key = 0xFFFF_FFFF_FFFF_FFFF_u64;
@@ -98,8 +98,8 @@ pub(super) mod of {
         counts[item * parts + part] = seen[item] as u64;
     }
 
-    /// Moves the elements of each part, and their places, to where their digits belong: `before` has
-    /// the number of elements before those of a digit and a part. Without `places` an element's
+    /// Moves the elements of each part, and their places, to where their digits belong: `before`
+    /// has the number of elements before those of a digit and a part. Without `places` an element's
     /// place is its index; what has no room in the results is not moved.
     ///
     /// No two elements have one target, because `before` are sums of counts of the same elements.
