@@ -13,11 +13,15 @@ mod bind;
 mod parameter;
 mod signature;
 mod structure;
+#[cfg(all(feature = "alloc", feature = "macros"))]
+mod words;
 
 pub use bind::Bind;
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
 pub use structure::{ReadFields, Structure, WriteFields, field_count};
+#[cfg(all(feature = "alloc", feature = "macros"))]
+pub(crate) use words::{Words, WordsMut};
 
 mod sealed {
     pub trait Sealed {}

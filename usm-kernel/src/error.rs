@@ -180,6 +180,12 @@ pub enum LaunchError {
         /// Bytes of the argument.
         found: usize,
     },
+    /// An edge of a [histogram](crate::algorithms::OrderAlgorithms::histogram) that is NaN or below
+    /// the one before it.
+    Edge {
+        /// Position of the edge, from 0.
+        edge: usize,
+    },
     /// The memory model: context, limits, live views, or the runtime.
     Memory(usm_core::Error),
 }
@@ -240,6 +246,7 @@ impl fmt::Display for LaunchError {
             Self::NoProof { kernel } => {
                 write!(f, "kernel {kernel} is written by hand and proves nothing of its indices")
             }
+            Self::Edge { edge } => write!(f, "edge {edge} of the bins is NaN or below the one before it"),
             Self::Memory(error) => error.fmt(f),
         }
     }

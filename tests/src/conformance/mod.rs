@@ -185,6 +185,7 @@ macro_rules! conformance_cases {
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
             a_kernel_of_a_text_gives_what_the_interpreter_gives a_kernel_of_a_text_reports_an_index_outside a_kernel_of_a_text_takes_structures
             a_kernel_of_a_text_refuses_what_does_not_fit
+            algorithms_by_order_are_those_of_std
             conversions_are_those_of_rust conversions_refuse_what_they_cannot
             programs_over_planes programs_in_groups programs_of_numbers
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop

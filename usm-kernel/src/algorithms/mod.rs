@@ -1,4 +1,5 @@
-//! Ready algorithms over arrays, made of kernels: sums, least and greatest elements, running sums.
+//! Ready algorithms over arrays, made of kernels: sums, least and greatest elements, running sums,
+//! sorts and counts ([`OrderAlgorithms`]).
 //!
 //! ```
 //! use usm_core::backend::host::HostHeap;
@@ -16,7 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bits;
 mod kernels;
+mod order;
+mod order_kernels;
 
 use core::fmt;
 
@@ -31,7 +35,10 @@ const GROUP: u64 = 256;
 /// The most groups of a reduction's first launch.
 const MOST_GROUPS: u64 = 1024;
 
+pub use order::{Comparable, Integer, OrderAlgorithms};
+
 mod sealed {
+    use super::bits::{Bits, Order};
     use super::{BuildError, Context, Device, Event, Kind, LaunchError, Programmable, Queue, UsmVec};
 
     /// The operation of a reduction.
@@ -40,6 +47,12 @@ mod sealed {
         Sum,
         Least,
         Greatest,
+    }
+
+    /// How elements are ordered by their bits.
+    pub trait Ordering: usm_core::Element + Send + Sync {
+        type Bits: Bits;
+        const ORDER: Order<Self::Bits>;
     }
 
     /// What the algorithms need of a type: its kernels, and their launches.

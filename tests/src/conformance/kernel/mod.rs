@@ -1,5 +1,6 @@
 //! Kernels: on the host by their bodies, on devices by their code, with the same results.
 
+mod algorithms;
 mod binary;
 mod checked;
 mod code;
@@ -27,6 +28,7 @@ use usm_kernel::{
     BuildError, Code, DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code,
 };
 
+pub use algorithms::*;
 pub use binary::*;
 pub use checked::*;
 pub use code::*;
