@@ -21,11 +21,29 @@ def reduce(
     dtype: Any = None,
     out: Any = None,
     identity: complex | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
     after: Event | Iterable[Event] = (),
     wait: bool = True,
 ) -> Array: ...
-def argmin(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
-def argmax(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
+def argmin(
+    x: Any,
+    *,
+    out: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array: ...
+def argmax(
+    x: Any,
+    *,
+    out: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array: ...
 def scan(
     x: Any,
     operation: str = "sum",
@@ -34,11 +52,12 @@ def scan(
     identity: complex | None = None,
     dtype: Any = None,
     out: Any = None,
+    axis: int | None = None,
     after: Event | Iterable[Event] = (),
     wait: bool = True,
 ) -> Array: ...
-def sort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
-def argsort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
+def sort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
+def argsort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | Iterable[Event] = (), wait: bool = True) -> Array: ...
 def histogram(
     x: Any,
     bins: int = 10,

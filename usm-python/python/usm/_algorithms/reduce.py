@@ -8,6 +8,7 @@ from .. import _usm
 from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
+from .axes import are_for_items, axes_of, axis_of, given_rows, places_of_rows, put_back, reduction_of_rows, result_rows, without
 from .operations import operation_of
 from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
 
@@ -131,10 +132,15 @@ def reduce(
     dtype: Any = None,
     out: Any = None,
     identity: complex | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
     after: Event | Iterable[Event] = (),
     wait: bool = True,
 ) -> Array:
     """One number of all elements: ``usm.reduce(x, "sum")``, an array without dimensions.
+
+    With ``axis=0`` or ``axis=(0, -1)`` one of the elements along an axis, or several; ``keepdims``
+    leaves these axes with length 1.
 
     The operation is ``"sum"``, ``"prod"``, ``"min"``, ``"max"``, ``"any"``, ``"all"``, or an
     expression of two names such as ``"a * b % 7"``, whose order and grouping may not matter. Sums
@@ -143,23 +149,48 @@ def reduce(
     the error is below that of ``n / 2**18 + 64`` roundings on a GPU, and of ``1100`` for each
     16,384-fold of the size on a CPU.
 
-    Raises :class:`usm.RequestError` for the least or greatest of no elements.
+    Raises :class:`usm.RequestError` for the least or greatest of no elements, and for an axis that
+    the array does not have or that is named twice.
     """
     x = given_array(x)
     operation = operation_of(operation)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
+    axes = axes_of(axis, x.ndim)
+    shape = without(x.shape, axes, keepdims)
     run = Run(x.queue, after)
     if x.size == 0:
-        result = result_array(out, (), dtype, x.queue)
+        result = result_array(out, shape, dtype, x.queue)
+        if result.size == 0:
+            return result
         empty_value = operation.identity_of(dtype) if identity is None else identity
         if empty_value is None:
             raise RequestError(f"{operation.name} of an array without elements has no result: pass identity=")
         result.fill(empty_value)
         return result
+    if len(axes) < x.ndim:
+        result = result_array(out, shape, dtype, x.queue)
+        _reduce_rows(run, operation, given_rows(x, axes), dtype, result)
+        return run.finish(result, wait)
+    if shape:
+        result = result_array(out, shape, dtype, x.queue)
+        launch_reduction(run, operation, flat(x), dtype, result.reshape(1))
+        return run.finish(result, wait)
     if out is not None:
         out = result_array(out, (), dtype, x.queue)
     result = launch_reduction(run, operation, flat(x), dtype, None if out is None else out.reshape(1))
     return run.finish(result.reshape(()) if out is None else out, wait)
+
+
+def _reduce_rows(run, operation, rows, dtype, result):
+    """Reduces each row of an array of two dimensions."""
+    out, spare = result_rows(result, ())
+    out = out[:, 0]
+    if are_for_items(run.queue, rows.shape):
+        run.launch(reduction_of_rows(operation.combine, work_type(dtype)), rows.shape[0], rows, out)
+    else:
+        for row in range(rows.shape[0]):
+            launch_reduction(run, operation, rows[row], dtype, out[row : row + 1])
+    put_back(run, spare)
 
 
 # The place of the least or greatest element.
@@ -248,13 +279,31 @@ def places_of_chunks(is_better, chunk):
     return best_of_chunks
 
 
-def _place_of_best(x, is_better, name, out, after, wait):
+def _place_of_best(x, is_better, name, out, axis, keepdims, after, wait):
     x = given_array(x)
-    if x.size == 0:
+    axes = axes_of(None if axis is None else axis_of(axis, x.ndim), x.ndim)
+    if x.size == 0 and (axis is None or x.shape[axes[0]] == 0):
         raise RequestError(f"{name} of an array without elements has no result")
-    result = result_array(out, (), _usm.int64, x.queue)
+    result = result_array(out, without(x.shape, axes, keepdims), _usm.int64, x.queue)
     run = Run(x.queue, after)
-    x, queue = flat(x), x.queue
+    if axis is None or x.ndim == 1:
+        _launch_place(run, is_better, flat(x), result.reshape(1))
+    elif x.size:
+        rows = given_rows(x, axes)
+        out_rows, spare = result_rows(result, ())
+        out_rows = out_rows[:, 0]
+        if are_for_items(run.queue, rows.shape):
+            run.launch(places_of_rows(is_better), rows.shape[0], rows, out_rows)
+        else:
+            for row in range(rows.shape[0]):
+                _launch_place(run, is_better, rows[row], out_rows[row : row + 1])
+        put_back(run, spare)
+    return run.finish(result, wait)
+
+
+def _launch_place(run, is_better, x, result):
+    """Launches the search in a flat array, which has elements, to `result[0]`."""
+    queue = run.queue
     dtype, places, cpu, begins = work_type(x.dtype), None, is_cpu(queue), True
     while True:
         span = CHUNK if cpu else span_of(x.size)
@@ -266,22 +315,40 @@ def _place_of_best(x, is_better, name, out, after, wait):
         if begins:
             places = found[:0]
         if last:
-            values, found = values[:0], result.reshape(1)
+            values, found = values[:0], result
         if cpu:
             run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
         else:
             best_of_groups = places_of_groups(is_better, dtype, GROUP, begins)
             run.launch(best_of_groups, (count * GROUP, GROUP), x, span, places, values, found)
         if last:
-            return run.finish(result, wait)
+            return
         x, places, begins = values, found, False
 
 
-def argmin(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
-    """The place of the least element, of equal ones the first; a NaN is less. As NumPy's."""
-    return _place_of_best(x, is_less, "argmin", out, after, wait)
+def argmin(
+    x: Any,
+    *,
+    out: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array:
+    """The place of the least element, of equal ones the first; a NaN is less. As NumPy's: without
+    ``axis`` the place among all elements in order, with it the places along the axis.
+    """
+    return _place_of_best(x, is_less, "argmin", out, axis, keepdims, after, wait)
 
 
-def argmax(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
-    """The place of the greatest element, of equal ones the first; a NaN is greater. As NumPy's."""
-    return _place_of_best(x, is_greater, "argmax", out, after, wait)
+def argmax(
+    x: Any,
+    *,
+    out: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
+    after: Event | Iterable[Event] = (),
+    wait: bool = True,
+) -> Array:
+    """The place of the greatest element, as :func:`usm.argmin`; a NaN is greater."""
+    return _place_of_best(x, is_greater, "argmax", out, axis, keepdims, after, wait)

@@ -7,6 +7,7 @@ from typing import Any
 from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, get_global_id, get_group_id, get_local_id, kernel, local
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
+from .axes import are_for_items, axis_of, given_rows, put_back, result_rows, scan_of_rows
 from .operations import operation_of
 from .reduce import of_chunks, of_groups
 from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
@@ -151,6 +152,7 @@ def scan(
     identity: complex | None = None,
     dtype: Any = None,
     out: Any = None,
+    axis: int | None = None,
     after: Event | Iterable[Event] = (),
     wait: bool = True,
 ) -> Array:
@@ -158,7 +160,8 @@ def scan(
 
     The operations are those of :func:`usm.reduce`; an expression needs ``identity=``, the number
     that changes no other one. With ``exclusive`` an element is the total of those before it, and
-    the first one the identity. The result has one dimension. ``out`` may be the array itself.
+    the first one the identity. The result has one dimension, and with ``axis``, along which the
+    totals then run, the array's shape. ``out`` may be the array itself.
     """
     x = given_array(x)
     operation = operation_of(operation)
@@ -166,8 +169,26 @@ def scan(
     neutral = operation.neutral(dtype) if identity is None else identity
     if neutral is None:
         raise RequestError(f"a scan by {operation.name} needs identity=, the number that changes no other one")
-    result = result_array(out, (x.size,), dtype, x.queue)
     run = Run(x.queue, after)
+    if axis is not None:
+        axes = (axis_of(axis, x.ndim),)
+        result = result_array(out, x.shape, dtype, x.queue)
+        if x.size:
+            _scan_rows(run, operation, given_rows(x, axes), axes, dtype, neutral, bool(exclusive), result)
+        return run.finish(result, wait)
+    result = result_array(out, (x.size,), dtype, x.queue)
     if x.size:
         launch_scan(run, operation, flat(x), dtype, neutral, bool(exclusive), result)
     return run.finish(result, wait)
+
+
+def _scan_rows(run, operation, rows, axes, dtype, neutral, exclusive, result):
+    """Scans each row of an array of two dimensions."""
+    out, spare = result_rows(result, axes)
+    if are_for_items(run.queue, rows.shape):
+        scan_rows = scan_of_rows(operation.combine, work_type(dtype), exclusive)
+        run.launch(scan_rows, rows.shape[0], rows, neutral, out)
+    else:
+        for row in range(rows.shape[0]):
+            launch_scan(run, operation, rows[row], dtype, neutral, exclusive, out[row])
+    put_back(run, spare)

@@ -13,8 +13,9 @@ from .. import _usm
 from .._kernel import device_func, get_global_id, kernel, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
+from .axes import axis_of, behind, given_rows
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, scratch
+from .run import CHUNK, GROUP, Run, bits_of, flat, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, scratch
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
@@ -167,51 +168,49 @@ def _pass_of_groups(run, x, order, moves_places, places_type):
     return launch
 
 
-def sort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
-    """The elements in ascending order along the last dimension, as ``numpy.sort`` with
-    ``kind="stable"``: NaNs are last, and equal elements keep their order. ``out`` may be the array.
+def sort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
+    """The elements in ascending order along an axis, the last one without ``axis=``, as
+    ``numpy.sort`` with ``kind="stable"``: NaNs are last, and equal elements keep their order. With
+    ``axis=None`` all elements, in one dimension. ``out`` may be the array.
     """
     x = given_array(x)
-    x = _dense(x, "sort")
-    result = result_array(out, x.shape, x.dtype, x.queue)
-    if result.dtype != x.dtype:
-        raise TypeError(f"out has elements of type {result.dtype.name}, {x.dtype.name} is needed")
-    run = Run(x.queue, after)
-    target = result if result.is_c_contiguous and not overlap(result, x) else empty(x.shape, x.dtype, queue=x.queue)
-    if x.size:
-        rows = x.reshape(x.size // x.shape[-1], x.shape[-1])
-        targets = target.reshape(*rows.shape)
-        for row in range(rows.shape[0]):
-            _launch_sort(run, rows[row], targets[row], None)
-        if target is not result:
-            run.finish(None, True)
-            _usm.copy(result, target)
-    return run.finish(result, wait)
+    return _sort_rows(x, x.dtype, "sort", out, axis, after, wait)
 
 
-def argsort(x: Any, *, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
-    """The places that sort the elements along the last dimension, as ``numpy.argsort`` with
-    ``kind="stable"``: int64.
+def argsort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | Iterable[Event] = (), wait: bool = True) -> Array:
+    """The places that sort the elements along an axis, as ``numpy.argsort`` with ``kind="stable"``:
+    int64. The axis is that of :func:`usm.sort`.
     """
-    x = _dense(given_array(x), "argsort")
-    result = result_array(out, x.shape, _usm.int64, x.queue)
-    if result.dtype.str[1:] != "i8":
-        raise TypeError(f"out has elements of type {result.dtype.name}, int64 is needed")
-    run = Run(x.queue, after)
-    target = result if result.is_c_contiguous and not overlap(result, x) else empty(x.shape, _usm.int64, queue=x.queue)
-    if x.size:
-        rows = x.reshape(x.size // x.shape[-1], x.shape[-1])
-        targets = target.reshape(*rows.shape)
-        for row in range(rows.shape[0]):
-            _launch_sort(run, rows[row], None, targets[row])
-        if target is not result:
-            run.finish(None, True)
-            _usm.copy(result, target)
-    return run.finish(result, wait)
+    return _sort_rows(given_array(x), DType(_usm.int64), "argsort", out, axis, after, wait)
 
 
-def _dense(x, what):
-    """The array with its elements in order, of at least one dimension."""
+def _sort_rows(x, dtype, what, out, axis, after, wait):
+    """Sorts along an axis; the results are elements, or places of int64."""
+    if axis is None:
+        x, axis = flat(x), -1
     if x.ndim == 0:
         raise RequestError(f"{what} of an array without dimensions")
-    return x if x.is_c_contiguous else x.copy(queue=x.queue)
+    axes = (axis_of(axis, x.ndim),)
+    result = result_array(out, x.shape, dtype, x.queue)
+    if result.dtype != dtype:
+        raise TypeError(f"out has elements of type {result.dtype.name}, {dtype.name} is needed")
+    run = Run(x.queue, after)
+    if not x.size:
+        return run.finish(result, wait)
+    rows = given_rows(x, axes)
+    is_last = axes[0] == x.ndim - 1
+    if not rows.is_c_contiguous:
+        rows = rows.copy(queue=x.queue)
+    if is_last and result.is_c_contiguous and not overlap(result, x):
+        target, targets = result, result.reshape(*rows.shape)
+    else:
+        targets = empty(rows.shape, dtype, queue=x.queue)
+        target = None
+    for row in range(rows.shape[0]):
+        elements, places = (None, targets[row]) if what == "argsort" else (targets[row], None)
+        _launch_sort(run, rows[row], elements, places)
+    if target is None:
+        run.finish(None, True)
+        to = behind(result, axes)
+        _usm.copy(to, targets.reshape(*to.shape))
+    return run.finish(result, wait)
