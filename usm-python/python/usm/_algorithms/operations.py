@@ -40,6 +40,11 @@ class Operation:
         self.combine = combine
         self.identity = identity
 
+    @property
+    def takes_complex(self):
+        """Whether it combines complex numbers, which have no order."""
+        return self.name not in ("min", "max", "any", "all")
+
     def result_type(self, dtype):
         """The type of a result of elements of this type, as in NumPy."""
         if self.name in ("any", "all"):

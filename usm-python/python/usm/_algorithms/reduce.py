@@ -144,16 +144,17 @@ def reduce(
 
     The operation is ``"sum"``, ``"prod"``, ``"min"``, ``"max"``, ``"any"``, ``"all"``, or an
     expression of two names such as ``"a * b % 7"``, whose order and grouping may not matter. Sums
-    and products have NumPy's types, and ``dtype=`` another one. A NaN makes the least and the
-    greatest number NaN. Results of integers are equal everywhere; those of floats add in groups:
-    the error is below that of ``n / 2**18 + 64`` roundings on a GPU, and of ``1100`` for each
-    16,384-fold of the size on a CPU.
+    and products have NumPy's types, and ``dtype=`` another one; complex numbers have sums, products
+    and expressions. A NaN makes the least and the greatest number NaN. Results of integers are
+    equal everywhere; those of floats add in groups: the error is below that of ``n / 2**18 + 64``
+    roundings on a GPU, and of ``1100`` for each 16,384-fold of the size on a CPU. Along an axis
+    shorter than 32,768, or of more than 4,095 rows, the elements of a row are added in order.
 
     Raises :class:`usm.RequestError` for the least or greatest of no elements, and for an axis that
     the array does not have or that is named twice.
     """
-    x = given_array(x)
     operation = operation_of(operation)
+    x = given_array(x, takes_complex=operation.takes_complex)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
     axes = axes_of(axis, x.ndim)
     shape = without(x.shape, axes, keepdims)

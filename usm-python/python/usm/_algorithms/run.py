@@ -12,10 +12,10 @@ MOST_GROUPS = 1024
 CHUNK = 16384
 
 
-def given_array(given, name="x"):
+def given_array(given, name="x", takes_complex=False):
     """An array of any library as a `usm.Array`, without a copy where it is one."""
     array = given if isinstance(given, Array) else asarray(given)
-    check_elements(array.dtype, name)
+    check_elements(array.dtype, name, takes_complex)
     return array
 
 
@@ -29,8 +29,10 @@ def work_type(dtype):
     return _usm.float32 if dtype.itemsize == 2 and kind_of(dtype) == "f" else dtype
 
 
-def check_elements(dtype, name):
+def check_elements(dtype, name, takes_complex=False):
     kind, size = kind_of(dtype), dtype.itemsize
+    if takes_complex and dtype.isnative and kind == "c" and size in (8, 16):
+        return
     if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
         raise KernelError(
             f"{name}: elements of type {dtype} are not for algorithms; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
@@ -52,7 +54,7 @@ def result_array(out, shape, dtype, queue):
 
 def may_cast(one, two):
     """Whether NumPy's casting by the same kind allows a cast."""
-    order = {"b": 0, "u": 1, "i": 2, "f": 3}
+    order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
     one, two = order.get(kind_of(DType(one)), 9), order.get(kind_of(DType(two)), 9)
     return one <= two < 9
 

@@ -163,8 +163,8 @@ def scan(
     the first one the identity. The result has one dimension, and with ``axis``, along which the
     totals then run, the array's shape. ``out`` may be the array itself.
     """
-    x = given_array(x)
     operation = operation_of(operation)
+    x = given_array(x, takes_complex=operation.takes_complex)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
     neutral = operation.neutral(dtype) if identity is None else identity
     if neutral is None:
