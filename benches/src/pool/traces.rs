@@ -52,6 +52,10 @@ pub(super) fn rows() -> Vec<Row> {
         }));
     }
     let times: Vec<(f64, f64)> = traces.iter().map(|(_, steps)| times(steps)).collect();
+    let each = traces.iter().zip(&times);
+    rows.extend(
+        each.map(|((name, _), time)| Row::new(&format!("{name}: a pair"), PEER, "ns", time.0, time.1)),
+    );
     let (ours, theirs) = (mean(times.iter().map(|time| time.0)), mean(times.iter().map(|time| time.1)));
     rows.push(Row::new(&format!("{} traces: a pair, mean", traces.len()), PEER, "ns", ours, theirs));
     rows
