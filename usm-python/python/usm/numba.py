@@ -144,9 +144,9 @@ def uninstall() -> None:
     """Releases the source: new blocks of compiled code then live in the heap.
 
     Raises :class:`usm.RequestError` while blocks live in the source, and where none is installed;
-    after an error nothing has changed. Compiled code still calls usm's runtime. The memory is freed,
-    the source's context lives to the end of the process. :func:`install` may be called again, with
-    any source.
+    after an error nothing has changed. Compiled code still calls usm's runtime. The memory is
+    freed; the source's context lives to the end of the process. :func:`install` may be called
+    again, with any source.
     """
     with _lock:
         if _usm._nrt_source() is None:
