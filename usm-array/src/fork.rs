@@ -22,7 +22,7 @@ pub fn lost_threads() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Calls of machine code into an allocator.
+/// Records of where blocks of an allocator came from.
 pub const SOURCE: usize = 0;
 /// The turns of blocks of memory.
 pub const TURNS: usize = 1;

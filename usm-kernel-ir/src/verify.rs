@@ -95,8 +95,11 @@ impl Checker<'_> {
                     "structures `{name}` in an array that is no parameter, or has others"
                 ));
             }
-            // They become names in Rust.
-            let is_name = |name: &String| !name.is_empty() && name.chars().all(of_word);
+            // They become names in Rust, where `r#type` is one.
+            let is_name = |name: &String| {
+                let word = name.strip_prefix("r#").unwrap_or(name);
+                !word.is_empty() && word.chars().all(of_word)
+            };
             if fields.is_empty() || !fields.iter().chain([name]).all(is_name) {
                 return refuse(format!("{name:?} with the fields {fields:?} is no structure"));
             }

@@ -136,6 +136,27 @@ fn a_parameter_of_numbers_takes_no_structures() {
     assert_eq!((&*error.needed, &*error.given, error.field), ("f32", "Point { x: f32, y: f32 }", None));
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Structure)]
+#[repr(C)]
+struct Token {
+    r#type: f32,
+}
+
+#[test]
+fn fields_may_have_names_that_are_words_of_the_language() {
+    const TEXT: &str = "#[derive(Structure)] #[repr(C)] struct Token { r#type: f32 }
+        #[kernel] fn double(tokens: &mut [Token]) {
+            tokens[global_id(0)] = Token { r#type: 2.0 * tokens[global_id(0)].r#type };
+        }";
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let double = compile::<HostHeap>(TEXT).expect("a kernel");
+    let mut tokens =
+        UsmVec::<Token, Host, _>::from_slice(&queue, &[Token { r#type: 3.0 }]).expect("an array");
+    let arguments = [Argument::write_structures(&mut tokens)];
+    double.launch(&queue, &[1]).run(&arguments).expect("a launch").wait().expect("an end");
+    assert_eq!(tokens.read().expect("a view")[..], [Token { r#type: 6.0 }]);
+}
+
 #[test]
 fn nodes_with_wrong_structures_are_refused() {
     let nodes = text::write(compile::<HostHeap>(TEXT).expect("a kernel").program().kernel());

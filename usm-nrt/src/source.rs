@@ -199,11 +199,13 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     opaque: *mut c_void,
 ) -> *mut c_void {
     let inner: *const Inner<B, S> = opaque.cast_const().cast();
+    let keep = || {
+        // SAFETY: as below.
+        unsafe { Arc::increment_strong_count(inner) };
+        // SAFETY: this call owns the count that it just raised.
+        unsafe { Arc::from_raw(inner) }
+    };
     // SAFETY: the caller holds the table, so a handle or a block keeps the `Inner` alive.
-    unsafe { Arc::increment_strong_count(inner) };
-    // SAFETY: this call owns the count that it just raised.
-    let keep = unsafe { Arc::from_raw(inner) };
-    // SAFETY: alive during the call.
     let Inner { source, kind, .. } = unsafe { &*inner };
     let block = panics::frame(|| allocate(source, *kind, size, keep, is_fit_for_blocks));
     block.flatten().map_or(ptr::null_mut(), |block| block.as_ptr().cast())
@@ -236,7 +238,7 @@ pub unsafe fn allocate_block<B: Backend, S: MemorySource<B>>(
     size: usize,
 ) -> Option<NonNull<u8>> {
     let is_unused = |allocation: &Allocation<B>, _| allocation.wait_for_earlier_owners().is_ok();
-    panics::frame(|| allocate(source, kind, size, (), is_unused)).flatten()
+    panics::frame(|| allocate(source, kind, size, || (), is_unused)).flatten()
 }
 
 /// Frees a block.
@@ -269,7 +271,7 @@ fn allocate<B: Backend, S: MemorySource<B>, K>(
     source: &S,
     kind: AllocKind,
     size: usize,
-    keep: K,
+    keep: impl FnOnce() -> K,
     is_fit: impl FnOnce(&Allocation<B>, AllocKind) -> bool,
 ) -> Option<NonNull<u8>> {
     let lead = size_of::<Record<B, K>>();
@@ -282,7 +284,7 @@ fn allocate<B: Backend, S: MemorySource<B>, K>(
     }
     // SAFETY: the host may access the allocation while the device does, and no operation uses it
     // (`is_fit`). It is aligned and has room for the record.
-    unsafe { base.cast::<Record<B, K>>().write(Record { allocation, keep }) };
+    unsafe { base.cast::<Record<B, K>>().write(Record { allocation, keep: keep() }) };
     // SAFETY: `lead <= total`.
     Some(unsafe { base.add(lead) })
 }

@@ -110,6 +110,26 @@ def test_results_in_memory_of_the_caller(queue):
     equal(own, np.cumsum(np.sort(x, axis=0), axis=2, dtype="i4"))
 
 
+def test_results_may_share_memory_with_the_given_array(queue):
+    x = shaped("i4", (6, 6))
+    for name, call, expected in (
+        ("reduce, row", lambda a: usm.reduce(a, axis=1, dtype="i4", out=a[1]), x.sum(axis=1, dtype="i4")),
+        ("reduce, column", lambda a: usm.reduce(a, axis=0, dtype="i4", out=a[:, 1]), x.sum(axis=0, dtype="i4")),
+        ("argmin", lambda a: usm.argmin(a, axis=1, out=a[1]), x.argmin(axis=1)),
+        ("scan", lambda a: usm.scan(a, axis=1, dtype="i4", out=a.T), np.cumsum(x, axis=1, dtype="i4")),
+        ("scan, shifted", lambda a: usm.scan(a[:-1], axis=1, dtype="i4", out=a[1:]), np.cumsum(x[:-1], axis=1, dtype="i4")),
+    ):
+        own = usm.asarray(x, queue=queue, copy=True)
+        np.testing.assert_array_equal(usm.to_numpy(call(own)), expected, name)
+
+
+def test_scans_begin_with_every_number(queue):
+    x = shaped("u8", (3, 5))
+    a = given(x, queue)
+    equal(usm.scan(a, "min", axis=0), np.minimum.accumulate(x, axis=0))
+    equal(usm.scan(a, "min", axis=1, exclusive=True)[:, 1:], np.minimum.accumulate(x, axis=1)[:, :-1])
+
+
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16"])
 def test_axes_of_halves(queue, dtype):
     numbers = np.random.default_rng(3).integers(-8, 9, (6, 7)).astype("f4")

@@ -30,6 +30,20 @@ def test_uninstall_needs_no_live_block_and_allows_another_source():
     """)
 
 
+def test_another_queue_of_one_context_is_another_source():
+    run("""
+    first, second = usm.Queue("host"), usm.Queue("host")
+    make = njit(lambda n: np.ones(n))
+    for queue in (first, second, first):
+        usm.numba.install(queue, "shared")
+        assert usm.numba.installed().queue == queue
+        array = make(3)
+        assert usm.asarray(array).queue == queue and usm.numba.installed().live == 1
+        del array
+        usm.numba.uninstall()
+    """)
+
+
 def test_an_installation_that_would_crash_is_refused():
     run("""
     import numba

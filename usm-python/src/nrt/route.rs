@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
@@ -35,10 +35,12 @@ struct Source {
 /// The installed source, or null. What it points to is never freed, so that threads read it without
 /// a lock or a count.
 static SOURCE: AtomicPtr<Source> = AtomicPtr::new(ptr::null_mut());
-/// All sources of this process so far. A context that is installed again has its old one.
+/// All sources of this process so far. A queue that is installed again has its old one.
 static SOURCES: Mutex<Vec<&'static Source>> = Mutex::new(Vec::new());
 
 fn source() -> Option<&'static Source> {
+    // After the library's table was read, which names the functions below once a source is there.
+    fence(Ordering::Acquire);
     // SAFETY: null or from a box that is never freed.
     unsafe { SOURCE.load(Ordering::Acquire).as_ref() }
 }
@@ -95,14 +97,15 @@ pub(crate) fn _nrt_take_source(
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
     }
-    let source = source_of(py, stream, kind);
+    let fresh = Source { pool: Pool::new(stream.context(), kind), kind, stream };
     // One trial, so that an unsupported kind is refused here and not by every array.
-    let Some(probe) = source.allocate(1) else {
-        let device = Selector::of(source.stream.context().info());
+    let Some(probe) = fresh.allocate(1) else {
+        let device = Selector::of(fresh.stream.context().info());
         return Err(Class::Allocation.error(format!("{device} gives no memory of kind {}", kind.name())));
     };
     // SAFETY: just allocated from this pool.
     unsafe { free_block::<Dyn>(probe) };
+    let source = kept(py, fresh);
     let fresh = ptr::from_ref(source).cast_mut();
     let order = (Ordering::AcqRel, Ordering::Relaxed);
     if SOURCE.compare_exchange(ptr::null_mut(), fresh, order.0, order.1).is_err() {
@@ -111,22 +114,21 @@ pub(crate) fn _nrt_take_source(
     runtime.set_source(&FUNCTIONS, kind)
 }
 
-/// The source of a context and kind, made at first need.
-fn source_of(py: Python<'_>, stream: Arc<Stream>, kind: AllocKind) -> &'static Source {
-    let pool = Pool::new(stream.context(), kind);
+/// The source of this queue and kind that the process has, or else the given one.
+fn kept(py: Python<'_>, fresh: Source) -> &'static Source {
     let mut sources = SOURCES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-    let id = stream.context().id();
-    let known = sources.iter().find(|known| known.kind == kind && known.stream.context().id() == id);
-    if let Some(known) = known {
-        return known;
-    }
-    let source: &'static Source = Box::leak(Box::new(Source { pool, kind, stream }));
-    sources.push(source);
-    source
+    let is_same = |known: &&&Source| known.kind == fresh.kind && known.stream.number == fresh.stream.number;
+    let known = sources.iter().find(is_same).copied();
+    known.unwrap_or_else(|| {
+        let source: &'static Source = Box::leak(Box::new(fresh));
+        sources.push(source);
+        source
+    })
 }
 
-/// Allocates blocks from the heap again. Refused while blocks of the source live. The source's
-/// context lives to the end of the process, without memory: another thread may be about to ask it.
+/// Allocates blocks from the heap again. Refused while blocks of the source live, as far as the
+/// counts of other threads are seen. The source's context lives to the end of the process: another
+/// thread may be about to ask it, and what that gets is memory of its own, which it may free later.
 #[pyfunction]
 pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     let runtime = runtime(py)?;

@@ -8,7 +8,7 @@ from .. import _usm
 from .._kernel import get_global_id, kernel
 from .._usm import _nrt_window, empty
 from ..errors import RequestError
-from .run import CHUNK, is_cpu
+from .run import CHUNK, is_cpu, is_in_place
 
 #: The longest row that an item goes over alone, on a CPU and on other devices; of more rows than
 #: `MANY` any row.
@@ -94,13 +94,23 @@ def given_rows(array, axes):
     return copied.reshape(copied.size // max(columns, 1), columns)
 
 
-def result_rows(result, axes):
-    """The rows of a result, and None. Where they are no view of it they are other memory, and
-    :func:`put_back` takes the second value.
+def span(array):
+    """The first byte of an array's elements, and the one behind the last."""
+    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides)]
+    first = array._address + sum(step for step in reach if step < 0)
+    return first, array._address + sum(step for step in reach if step > 0) + array.itemsize
+
+
+def result_rows(result, axes, source):
+    """The rows of a result, and None. Where they are no view of it, or hold elements of the rows
+    `source` that other items still read, they are other memory, and :func:`put_back` takes the
+    second value.
     """
     rows = rows_of(result, axes)
     if rows is not None:
-        return rows, None
+        (begin, end), (first, last) = span(rows), span(source)
+        if end <= first or last <= begin or (rows.shape == source.shape and is_in_place(rows, source)):
+            return rows, None
     to = behind(result, axes)
     spare = empty(to.shape, to.dtype, queue=result.queue)
     columns = prod(result.shape[axis] for axis in axes)
@@ -136,11 +146,11 @@ def reduction_of_rows(combine, dtype):
 
 
 @lru_cache(256)
-def scan_of_rows(combine, dtype, exclusive):
+def scan_of_rows(combine, dtype, exclusive, neutral):
     """Each item writes the running totals of a row."""
 
     @kernel
-    def scan_rows(x, neutral, out):
+    def scan_rows(x, out):
         row = get_global_id(0)
         total = dtype(neutral)
         for k in range(x.shape[1]):

@@ -147,8 +147,9 @@ def reduce(
     and products have NumPy's types, and ``dtype=`` another one; complex numbers have sums, products
     and expressions. A NaN makes the least and the greatest number NaN. Results of integers are
     equal everywhere; those of floats add in groups: the error is below that of ``n / 2**18 + 64``
-    roundings on a GPU, and of ``1100`` for each 16,384-fold of the size on a CPU. Along an axis
-    shorter than 32,768, or of more than 4,095 rows, the elements of a row are added in order.
+    roundings on a GPU, and of ``1100`` for each 16,384-fold of the size on a CPU. Along some axes
+    of an array with others, the elements of a row are added in order where a row has at most 32,768
+    of them on a CPU and 1,024 on other devices, or where there are 4,096 rows.
 
     Raises :class:`usm.RequestError` for the least or greatest of no elements, and for an axis that
     the array does not have or that is named twice.
@@ -184,7 +185,7 @@ def reduce(
 
 def _reduce_rows(run, operation, rows, dtype, result):
     """Reduces each row of an array of two dimensions."""
-    out, spare = result_rows(result, ())
+    out, spare = result_rows(result, (), rows)
     out = out[:, 0]
     if are_for_items(run.queue, rows.shape):
         run.launch(reduction_of_rows(operation.combine, work_type(dtype)), rows.shape[0], rows, out)
@@ -291,7 +292,7 @@ def _place_of_best(x, is_better, name, out, axis, keepdims, after, wait):
         _launch_place(run, is_better, flat(x), result.reshape(1))
     elif x.size:
         rows = given_rows(x, axes)
-        out_rows, spare = result_rows(result, ())
+        out_rows, spare = result_rows(result, (), rows)
         out_rows = out_rows[:, 0]
         if are_for_items(run.queue, rows.shape):
             run.launch(places_of_rows(is_better), rows.shape[0], rows, out_rows)

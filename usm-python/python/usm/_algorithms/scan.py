@@ -184,10 +184,10 @@ def scan(
 
 def _scan_rows(run, operation, rows, axes, dtype, neutral, exclusive, result):
     """Scans each row of an array of two dimensions."""
-    out, spare = result_rows(result, axes)
+    out, spare = result_rows(result, axes, rows)
     if are_for_items(run.queue, rows.shape):
-        scan_rows = scan_of_rows(operation.combine, work_type(dtype), exclusive)
-        run.launch(scan_rows, rows.shape[0], rows, neutral, out)
+        scan_rows = scan_of_rows(operation.combine, work_type(dtype), exclusive, neutral)
+        run.launch(scan_rows, rows.shape[0], rows, out)
     else:
         for row in range(rows.shape[0]):
             launch_scan(run, operation, rows[row], dtype, neutral, exclusive, out[row])
