@@ -219,6 +219,20 @@ def test_memory_is_freed_with_its_last_view(queue, kind):
     assert context.stats()["sum"]["current"] == before["current"]
 
 
+def test_memory_without_a_copy_is_of_the_named_queue(np, queue):
+    own = np.arange(6.0)
+    array = usm.asarray(own, queue=queue)
+    assert array.queue == queue
+    other = usm.Queue(queue.device)
+    same = usm.asarray(array, queue=other)
+    shares = same.queue.context == array.queue.context
+    assert same.queue == other and (same.__array_interface__["data"] == array.__array_interface__["data"]) == shares
+    assert usm.asarray(array, device=queue.device).queue == queue
+    usm.scan(array, out=usm.zeros(6, queue=queue))
+    array.fill(2.0)
+    assert usm.to_numpy(same).tolist() == [2.0] * 6 or not shares
+
+
 def test_reshape_keeps_the_memory_or_names_the_reason(queue):
     array = usm.asarray([[1, 2, 3], [4, 5, 6]], queue=queue)
     assert array.reshape(3, 2).tolist() == [[1, 2], [3, 4], [5, 6]]

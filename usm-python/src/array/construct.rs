@@ -31,7 +31,7 @@ use crate::text::error::{Class, Failure, OrRaise};
 /// Any object as an array, without a copy if the object's protocol and the options allow it.
 ///
 /// `kind`, `device` and `queue` request memory of a kind, of a device and of a queue's context;
-/// other memory is copied. `copy` True always copies. False never copies, and raises if a copy
+/// other memory is copied. Work on the array goes to the given queue, also without a copy. `copy` True always copies. False never copies, and raises if a copy
 /// would be needed.
 ///
 /// >>> data = bytearray(b"abc")
@@ -59,6 +59,7 @@ pub(crate) fn asarray<'py>(
         return Ok(array);
     }
     let place = import::queue_of_arguments(obj.py(), device, queue)?;
+    let place = Place { stream: place, is_queue: queue.is_some() };
     construct_with_options(obj, dtype, kind, place, copy).and_then(|array| array.into_object(obj.py()))
 }
 
@@ -73,13 +74,20 @@ fn existing_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     import::without_copy(obj)
 }
 
+/// Where an array is asked for.
+struct Place {
+    stream: Option<Arc<Stream>>,
+    /// Whether the caller named a queue, and not only its device.
+    is_queue: bool,
+}
+
 /// `asarray` with all options.
 #[cold]
 fn construct_with_options(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
-    place: Option<Arc<Stream>>,
+    place: Place,
     copy: Option<bool>,
 ) -> PyResult<Array> {
     let py = obj.py();
@@ -101,8 +109,8 @@ fn construct_with_options(
              astype converts values, view reads the same bytes as another type"
         )));
     }
-    let stream = match place {
-        Some(place) => Some(place),
+    let stream = match place.stream {
+        Some(stream) => Some(stream),
         // Values outside of USM go to the default device: numbers always, and foreign host memory
         // if it must become another kind.
         None if fresh => Some(import::stream(py, None)?),
@@ -123,7 +131,9 @@ fn construct_with_options(
         return Err(Class::Access.error(format!("copy=False, but a copy is needed: {reason}")));
     }
     if !fresh && !elsewhere && !other_kind && copy != Some(true) {
-        return Ok(Array::new(side));
+        // The context counts what is in flight on the memory, so any of its queues may go on.
+        let queue = stream.filter(|_| place.is_queue).unwrap_or_else(|| Arc::clone(&side.stream));
+        return Ok(Array::new(Side { stream: queue, ..side }));
     }
     let stream = stream.unwrap_or_else(|| Arc::clone(&side.stream));
     let default = if fresh || elsewhere { AllocKind::Shared } else { side.storage.kind() };
