@@ -5,6 +5,7 @@
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
 mod bench;
+mod binfmt;
 mod ci;
 mod command;
 mod cuda;

@@ -25,6 +25,11 @@ pub(crate) fn build_for_wheel(linker: &Path, platform: Option<&str>) -> Result<P
     build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker), platform)
 }
 
+/// [`build`] by `linker`, for tests on another platform.
+pub(crate) fn build_for_platform(linker: &Path, platform: &str) -> Result<PathBuf, String> {
+    build_with("capi", &environment::target_dir().join("platforms"), Some(linker), Some(platform))
+}
+
 /// [`build`] with the checks of the feature `debug`, into another folder, so that it is not shipped
 /// by mistake.
 fn build_debug() -> Result<PathBuf, String> {

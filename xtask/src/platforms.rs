@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::command::{self, cargo, command};
 use crate::report::{Report, chosen};
-use crate::{Failure, environment, folder, system, toolchains};
+use crate::{Failure, binfmt, environment, folder, nrt, system, toolchains};
 
 /// What runs on a system with threads, files and processes, without any runtime of a vendor.
 const PORTABLE: &[&str] =
@@ -20,8 +20,8 @@ const PORTABLE: &[&str] =
 struct Emulated {
     name: &'static str,
     target: &'static str,
-    /// The linker, and its Debian package.
-    linker: [&'static str; 2],
+    /// The linker and other compilers, each with its Debian package.
+    compilers: &'static [[&'static str; 2]],
     emulator: Emulator,
     packages: &'static [&'static str],
 }
@@ -37,14 +37,17 @@ const EMULATED: [Emulated; 3] = [
     Emulated {
         name: "Windows",
         target: "x86_64-pc-windows-gnu",
-        linker: ["x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"],
+        compilers: &[["x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"]],
         emulator: Emulator::Wine,
         packages: PORTABLE,
     },
     Emulated {
         name: "Linux on arm",
         target: "aarch64-unknown-linux-gnu",
-        linker: ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
+        compilers: &[
+            ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
+            ["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"],
+        ],
         emulator: Emulator::Qemu(["qemu-aarch64-static", "/usr/aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
         packages: PORTABLE,
     },
@@ -52,7 +55,7 @@ const EMULATED: [Emulated; 3] = [
     Emulated {
         name: "Linux on s390x, big-endian",
         target: "s390x-unknown-linux-gnu",
-        linker: ["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"],
+        compilers: &[["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"]],
         emulator: Emulator::Qemu(["qemu-s390x-static", "/usr/s390x-linux-gnu", "libc6-dev-s390x-cross"]),
         packages: &["usm-interface", "usm-prune", "usm-plan"],
     },
@@ -154,12 +157,22 @@ fn emulated(report: &mut Report, part: &Emulated) {
             test.args(["--no-fail-fast", "--tests", "--all-features"])
                 .args(packages)
                 .args(["--", "--show-output"]);
-            test.env(format!("CARGO_TARGET_{variable}_LINKER"), part.linker[0])
+            test.env(format!("CARGO_TARGET_{variable}_LINKER"), part.compilers[0][0])
                 .env(format!("CARGO_TARGET_{variable}_RUNNER"), runner)
                 // Emulation takes ten times the time, and compiles the same rules.
                 .env("PROPTEST_CASES", "26")
                 .env("USM_NUMPY_CASES", "10000")
                 .env("USM_CASES", "12");
+            if let Emulator::Qemu([_, library, _]) = part.emulator {
+                // Of the programs that tests start and compile.
+                test.env("QEMU_LD_PREFIX", library).env("CC", part.compilers[0][0]).env("USM_EMULATED", "1");
+            }
+            if part.packages.contains(&"usm-nrt") && !matches!(part.emulator, Emulator::Wine) {
+                match nrt::build_for_platform(Path::new(part.compilers[0][0]), part.target) {
+                    Ok(library) => _ = test.env("USM_NRT_TEST_LIBRARY", library),
+                    Err(reason) => return report.missing(&name, &reason),
+                }
+            }
             if let Emulator::Wine = part.emulator {
                 let library = windows_path(&wine().join("library"));
                 test.env("WINEPREFIX", wine().join("prefix"))
@@ -208,15 +221,20 @@ fn on(target: &str, verb: &str) -> Command {
 /// The words before a test program that run it, with a limit of its time.
 fn runner(part: &Emulated) -> Result<String, String> {
     toolchains::require_target(part.target)?;
-    let [linker, package] = part.linker;
-    system::require(linker, package)?;
+    for [compiler, package] in part.compilers {
+        system::require(compiler, package)?;
+    }
     let words = match part.emulator {
         Emulator::Wine => format!("{}", set_up_wine()?.display()),
         Emulator::Qemu([program, library, package]) => {
             if !Path::new(library).join("lib/Scrt1.o").exists() {
                 system::install(&[package])?;
             }
-            format!("{} -L {library}", system::require(program, "qemu-user-static")?.display())
+            let program = system::require(program, "qemu-user-static")?;
+            if part.packages.contains(&"usm-cli") {
+                binfmt::register(part.target.split('-').next().unwrap_or_default())?;
+            }
+            format!("{} -L {library}", program.display())
         }
     };
     Ok(format!("timeout 1800 {words}"))
