@@ -31,8 +31,8 @@ use crate::text::error::{Class, Failure, OrRaise};
 /// Any object as an array, without a copy if the object's protocol and the options allow it.
 ///
 /// `kind`, `device` and `queue` request memory of a kind, of a device and of a queue's context;
-/// other memory is copied. Work on the array goes to the given queue, also without a copy. `copy` True always copies. False never copies, and raises if a copy
-/// would be needed.
+/// other memory is copied. Work on the array goes to the given queue, also without a copy. `copy`
+/// True always copies. False never copies, and raises if a copy would be needed.
 ///
 /// >>> data = bytearray(b"abc")
 /// >>> array = usm.asarray(data)
