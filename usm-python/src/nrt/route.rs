@@ -24,8 +24,7 @@ use crate::text::argument::Kind;
 use crate::text::error::Class;
 
 /// The source of new blocks: a pool of a context, because a driver's call for each takes
-/// microseconds.
-/// Blocks of compiled code may have its kind.
+/// microseconds. Its kind is one for blocks ([`Source::new`]).
 struct Source {
     pool: Pool<Dyn>,
     kind: AllocKind,
@@ -46,8 +45,14 @@ fn source() -> Option<&'static Source> {
 }
 
 impl Source {
+    /// `None` for a kind that blocks cannot have: see [`holds_blocks`].
+    fn new(stream: Arc<Stream>, kind: AllocKind) -> Option<Self> {
+        let pool = Pool::new(stream.context(), kind);
+        holds_blocks(&pool, kind).then_some(Self { pool, kind, stream })
+    }
+
     fn allocate(&self, size: usize) -> Option<NonNull<u8>> {
-        // SAFETY: checked when the source was made; a pool returns what it is asked for.
+        // SAFETY: `new` checked the kind, and a pool returns what it is asked for.
         unsafe { allocate_block(&self.pool, self.kind, size) }
     }
 }
@@ -93,11 +98,10 @@ pub(crate) fn _nrt_take_source(
 ) -> PyResult<()> {
     let runtime = runtime(py)?;
     let (stream, kind) = (import::stream(py, source)?, kind.0);
-    if !holds_blocks(stream.context(), kind) {
+    let Some(fresh) = Source::new(stream, kind) else {
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
-    }
-    let fresh = Source { pool: Pool::new(stream.context(), kind), kind, stream };
+    };
     // One trial, so that an unsupported kind is refused here and not by every array.
     let Some(probe) = fresh.allocate(1) else {
         let device = Selector::of(fresh.stream.context().info());
@@ -105,21 +109,21 @@ pub(crate) fn _nrt_take_source(
     };
     // SAFETY: just allocated from this pool.
     unsafe { free_block::<Dyn>(probe) };
-    let source = kept(py, fresh);
-    let fresh = ptr::from_ref(source).cast_mut();
+    let source = ptr::from_ref(register(py, fresh)).cast_mut();
     let order = (Ordering::AcqRel, Ordering::Relaxed);
-    if SOURCE.compare_exchange(ptr::null_mut(), fresh, order.0, order.1).is_err() {
+    if SOURCE.compare_exchange(ptr::null_mut(), source, order.0, order.1).is_err() {
         return Err(Class::Request.error("a source is installed already"));
     }
     runtime.set_source(&FUNCTIONS, kind)
 }
 
-/// The source of this queue and kind that the process has, or else the given one.
-fn kept(py: Python<'_>, fresh: Source) -> &'static Source {
+/// Keeps a source for the rest of the process. Returns the earlier one of the same queue and kind,
+/// if there is one.
+fn register(py: Python<'_>, fresh: Source) -> &'static Source {
     let mut sources = SOURCES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-    let is_same = |known: &&&Source| known.kind == fresh.kind && known.stream.number == fresh.stream.number;
-    let known = sources.iter().find(is_same).copied();
-    known.unwrap_or_else(|| {
+    let key = |source: &Source| (source.kind, source.stream.number);
+    let earlier = sources.iter().find(|source| key(source) == key(&fresh)).copied();
+    earlier.unwrap_or_else(|| {
         let source: &'static Source = Box::leak(Box::new(fresh));
         sources.push(source);
         source

@@ -141,9 +141,9 @@ fn sorts<T: Values, B: Programmable>(queue: &Queue<B>) -> OrderAlgorithms<T, B> 
         let sorted: Vec<T> = places.iter().map(|place| values[*place as usize]).collect();
 
         let a = array(queue, &values);
-        let mut given = UsmVec::<u64, Device, B>::zeroed(queue, size).expect("an array");
-        of.argsort(queue, &a, &mut given).expect("a sort").wait().expect("an end");
-        assert!(given.to_vec(queue).expect("a read") == places, "argsort of {}", what());
+        let mut results = UsmVec::<u64, Device, B>::zeroed(queue, size).expect("an array");
+        of.argsort(queue, &a, &mut results).expect("a sort").wait().expect("an end");
+        assert!(results.to_vec(queue).expect("a read") == places, "argsort of {}", what());
         assert!(are_equal(&a.to_vec(queue).expect("a read"), &values), "argsort changed {}", what());
 
         let mut keys = array(queue, &values);
@@ -182,19 +182,19 @@ fn sorts<T: Values, B: Programmable>(queue: &Queue<B>) -> OrderAlgorithms<T, B> 
         assert_eq!(of.argmax(queue, &b).expect("a place"), first(Ordering::reverse), "argmax of {}", what());
 
         let edges = T::edges();
-        let mut wanted = vec![0_u64; edges.len() - 1];
+        let mut expected = vec![0_u64; edges.len() - 1];
         for x in values.iter().filter(|x| !x.is_nan()) {
             let above = edges.iter().filter(|edge| edge.compare(x) != Ordering::Greater).count();
             match above {
                 0 => {}
-                all if all < edges.len() => wanted[all - 1] += 1,
-                all if edges[all - 1].compare(x) == Ordering::Equal => wanted[all - 2] += 1,
+                all if all < edges.len() => expected[all - 1] += 1,
+                all if edges[all - 1].compare(x) == Ordering::Equal => expected[all - 2] += 1,
                 _ => {}
             }
         }
         let mut counts = array(queue, &vec![9_u64; edges.len() - 1]);
         of.histogram(queue, &a, &edges, &mut counts).expect("counts").wait().expect("an end");
-        assert_eq!(counts.to_vec(queue).expect("a read"), wanted, "histogram of {}", what());
+        assert_eq!(counts.to_vec(queue).expect("a read"), expected, "histogram of {}", what());
     }
     of
 }
@@ -219,19 +219,19 @@ fn counts<T: Values + Integer, B: Programmable>(queue: &Queue<B>, of: &OrderAlgo
         let a = array(queue, &values);
         // More counters than a group's memory has, and none.
         for bins in [16_usize, 5000, 0] {
-            let mut wanted = vec![0_u64; bins];
+            let mut expected = vec![0_u64; bins];
             for x in &values {
                 let mut word = [0_u8; 8];
                 let bytes = bytes_of(x);
                 word[..bytes.len()].copy_from_slice(bytes);
                 let number = u64::from_le_bytes(word);
                 if x.compare(&T::of(2)) != Ordering::Less && number < bins as u64 {
-                    wanted[number as usize] += 1;
+                    expected[number as usize] += 1;
                 }
             }
-            let mut found = array(queue, &vec![9_u64; bins]);
-            of.bincount(queue, &a, &mut found).expect("counts").wait().expect("an end");
-            assert_eq!(found.to_vec(queue).expect("a read"), wanted, "{size} to {bins} bins");
+            let mut counts = array(queue, &vec![9_u64; bins]);
+            of.bincount(queue, &a, &mut counts).expect("counts").wait().expect("an end");
+            assert_eq!(counts.to_vec(queue).expect("a read"), expected, "{size} to {bins} bins");
         }
     }
 }

@@ -54,8 +54,8 @@ def rows_of(array, axes):
 
     A view of two dimensions, or None where no two strides reach all elements.
     """
-    kept = [axis for axis in range(array.ndim) if axis not in axes]
-    row, column = (_one(array, chosen) for chosen in (kept, axes))
+    others = [axis for axis in range(array.ndim) if axis not in axes]
+    row, column = (_one(array, group) for group in (others, axes))
     if row is None or column is None:
         return None
     return window(array, (row[0], column[0]), (row[1], column[1]))
@@ -89,9 +89,9 @@ def given_rows(array, axes):
     rows = rows_of(array, axes)
     if rows is not None:
         return rows
-    copied = behind(array, axes).copy(queue=array.queue)
+    copy = behind(array, axes).copy(queue=array.queue)
     columns = prod(array.shape[axis] for axis in axes)
-    return copied.reshape(copied.size // max(columns, 1), columns)
+    return copy.reshape(copy.size // max(columns, 1), columns)
 
 
 def span(array):
