@@ -35,6 +35,7 @@ const BENCHES: &[Bench] = &[
     ("backends", backends::rows),
     ("compile", compile::rows),
     ("copies", python::copies),
+    ("files", python::files),
     ("everyday", python::everyday),
     ("formats", formats::rows),
     ("ggml", ggml::rows),

@@ -24,6 +24,11 @@ pub(crate) fn copies() -> Vec<Row> {
     rows("python/copies.py")
 }
 
+/// Loads of files beside safetensors, and beside the copies alone.
+pub(crate) fn files() -> Vec<Row> {
+    rows("python/files.py")
+}
+
 /// Ready algorithms beside NumPy and CuPy.
 pub(crate) fn algorithms() -> Vec<Row> {
     rows("python/algorithms.py")

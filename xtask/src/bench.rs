@@ -36,7 +36,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         bench.env("USM_PLAN_LIBRARY", planner::build_for_users()?);
     }
     if arguments.iter().any(|argument| {
-        ["algorithms", "copies", "everyday", "interface", "package", "python"].contains(&argument.as_str())
+        ["algorithms", "copies", "everyday", "files", "interface", "package", "python"]
+            .contains(&argument.as_str())
     }) {
         // The installed package, beside NumPy and dpctl.
         wheel::install()?;

@@ -170,7 +170,10 @@ pub(crate) fn drivers(report: &mut Report) {
 /// Builds what the Python tests need, and installs a wheel of it into the virtual environment.
 pub(crate) fn install_wheel(report: &mut Report) -> bool {
     drivers(report);
+    // The proofs of kernels are most of what some test files compute: without optimisation the
+    // tests of the ready algorithms take four times the processor time.
     let mut module = cargo(["build", "--quiet", "-p", "usm-python"]);
+    module.args(["--config", "profile.dev.package.usm-kernel-ir.opt-level=1"]);
     report.command("Python module", &mut module)
         && report.check("wheel for tests", || wheel::install_for_tests().map(drop))
 }
@@ -209,6 +212,7 @@ pub(crate) fn pytest() -> Command {
     let mut pytest = command(environment::venv_python());
     pytest
         .args(["-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "--timeout", "900"])
+        .args(["--durations", "30", "--durations-min", "4"])
         .current_dir(environment::root().join("usm-python"));
     pytest
 }

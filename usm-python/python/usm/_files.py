@@ -49,6 +49,9 @@ _MOST_HEADER = 100_000_000
 # NumPy's own limit, and room for a structure of many members.
 _MOST_NPY_HEADER = 1 << 20
 _BLOCK = 8 << 20
+_CACHED_BLOCK = 1 << 20
+#: Fewer bytes than these a thread are not worth its start.
+_WORK = 4 << 20
 _PIECE = 256 << 20
 _MAGIC = b"\x93NUMPY"
 
@@ -168,6 +171,9 @@ class _Device:
     def __init__(self, device: _Any, threads: int) -> None:
         self.queue: Queue = device if isinstance(device, Queue) else Queue(device)
         self.threads: int = threads
+        # A processor copies out of its cache. A GPU's copies cost more to start.
+        self.block: int = _CACHED_BLOCK if self.queue.device.type == "cpu" else _BLOCK
+        self._free: list[Array] = []
 
     def load(self, file: _File, dtype: DType, shape: tuple[int, ...], offset: int, nbytes: int) -> Array:
         array = empty(shape, dtype, kind="device", queue=self.queue)
@@ -190,19 +196,28 @@ class _Device:
                 raise file.cut(os.fstat(file.number).st_size)
         return target.nbytes
 
+    def _take_block(self, nbytes: int) -> Array:
+        """A pinned block of at least this many bytes, or of the usual size; an earlier one first."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return empty((min(self.block, nbytes),), "|u1", kind="host", queue=self.queue)
+
     def _by_blocks(self, file: _File, target: Array, offset: int) -> None:
         """Reads by threads of its own, into pinned blocks of its own."""
         nbytes = target.nbytes
-        ends = [(low, min(low + _BLOCK, nbytes)) for low in range(0, nbytes, _BLOCK)]
-        workers = min(self.threads, len(ends))
+        ends = [(low, min(low + self.block, nbytes)) for low in range(0, nbytes, self.block)]
+        workers = min(self.threads, len(ends), max(1, nbytes // _WORK))
 
         def work(which: int) -> None:
             # Two blocks a worker: one is filled while the other is copied.
-            blocks = [empty((min(_BLOCK, nbytes),), "|u1", kind="host", queue=self.queue) for _ in range(2)]
+            blocks: list[Array] = []
             events: list[_Any] = [None, None]
             for turn, (low, high) in enumerate(ends[which::workers]):
                 at = turn % 2
-                if events[at] is not None:
+                if turn < 2:
+                    blocks.append(self._take_block(nbytes))
+                elif events[at] is not None:
                     events[at].wait()
                 part = blocks[at][: high - low]
                 file.read_into(memoryview(part), offset + low)
@@ -210,10 +225,12 @@ class _Device:
             for event in events:
                 if event is not None:
                     event.wait()
+            self._free.extend(block for block in blocks if block.nbytes == self.block)
 
-        if workers == 1:
-            work(0)
-        elif workers:
+        if workers <= 1:
+            for which in range(workers):
+                work(which)
+        else:
             with ThreadPoolExecutor(workers) as pool:
                 for done in [pool.submit(work, which) for which in range(workers)]:
                     done.result()
