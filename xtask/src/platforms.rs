@@ -237,7 +237,7 @@ fn runner(part: &Emulated) -> Result<String, String> {
             format!("{} -L {library}", program.display())
         }
     };
-    Ok(format!("timeout 1800 {words}"))
+    Ok(format!("timeout 5400 {words}"))
 }
 
 fn wine() -> PathBuf {
