@@ -20,7 +20,9 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
 
 /// Runs a command that must succeed; its standard output.
 pub(crate) fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    // Cargo lists its own folders there, where an older library may lie; it goes before a run path.
+    let output =
+        command.env_remove("LD_LIBRARY_PATH").output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let Output { status, stdout, stderr } = &output;
     let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
     assert!(status.success(), "{command:?}: {status}\n{out}{err}");
