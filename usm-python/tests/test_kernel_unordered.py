@@ -113,7 +113,7 @@ def test_a_proof_says_so_and_strict_kernels_refuse():
     assert said.count("test_kernel_unordered.py:") == 2, said
     # A race that is shown comes first, and overlapping arguments are no such case.
     assert "a race: work-item [0] writes element 0 of `rows`" in both.proof[100](places, a, rows, 50)
-    assert "unordered" not in both.proof[100](places, a, a, 100)
+    assert not both.proof[100](places, a, a, 100).startswith("unordered")
     assert both.proof[0](places, a, rows, 50) == "proven"
     strict = usm.kernel(strict=True)(both.__wrapped__)
     with pytest.raises(usm.KernelError, match="unordered: which of two work-items"):
