@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let kernels = read(file)?;
     let kernel = choose(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refusal_error(kernel, &refusal))?;
+    let kernel = &*claims.name_unordered(kernel);
     let printed = match form {
         Form::Ir => text::write(kernel),
         Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None),

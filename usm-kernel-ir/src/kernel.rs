@@ -30,6 +30,12 @@ pub struct Kernel {
     pub group: Option<Vec<u64>>,
     /// Whether the author guarantees that indices are inside and items do not race.
     pub trusted: bool,
+    /// The arrays of which items may access one element without an order:
+    /// [`Claims::unordered`](crate::proof::Claims::unordered). Code for devices accesses them by
+    /// relaxed atomic operations or volatile, code for the host makes no vectors of items, and no
+    /// value that is read from them counts as the same for all items of a group. Not part of the
+    /// text form.
+    pub unordered: Vec<ArrayId>,
     /// The files of [`Place`]s.
     pub files: Vec<String>,
     /// The place of its name.

@@ -15,6 +15,15 @@ pub struct Uniformity {
     varying: Vec<Option<Place>>,
 }
 
+/// Calls `note` for the indices in an expression.
+fn indices(expr: &Expr, note: &mut dyn FnMut(&Expr)) {
+    expr.for_each(&mut |part| {
+        if let ExprKind::Load(_, index) = &part.kind {
+            note(index);
+        }
+    });
+}
+
 /// Receives each statement, and the place where the group's items diverged if not all of them reach
 /// it.
 type Report<'r> = &'r mut dyn FnMut(&Uniformity, &Stmt, Option<Place>);
@@ -78,6 +87,7 @@ impl Uniformity {
             ExprKind::Load(array, index) => match kernel.array(*array).space {
                 // Without a race, no item writes an element that all items read until the next
                 // barrier.
+                _ if kernel.unordered.contains(array) => Some(expr.place),
                 Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) | Space::Extent(_) => {
                     self.varies(kernel, index)
                 }
@@ -105,13 +115,29 @@ impl Uniformity {
         ))
     }
 
-    /// The addresses of the statements that all items of a group run together, with equal values.
+    /// The addresses of the statements that all items of a group run together: loops with equal
+    /// rounds, and others whose indices are equal, so that all items or none are outside.
     pub(crate) fn together(&self, kernel: &Kernel) -> BTreeSet<usize> {
         let (mut all, mut parted) = (BTreeSet::new(), BTreeSet::new());
         let mut again = self.clone();
         let _ = again.block(kernel, &kernel.body, None, &mut |found, stmt, control| {
             let mut varies = control.is_some();
-            stmt.for_each_expr(&mut |expr| varies |= found.varies(kernel, expr).is_some());
+            let mut note = |expr: &Expr| varies |= found.varies(kernel, expr).is_some();
+            match &stmt.kind {
+                // Values that no order decides say nothing of indices beside them.
+                StmtKind::Store(_, index, _)
+                | StmtKind::Atomic(_, _, index, ..)
+                | StmtKind::CompareExchange(_, index, ..)
+                    if !kernel.unordered.is_empty() =>
+                {
+                    note(index);
+                    stmt.for_each_expr(&mut |expr| indices(expr, &mut note));
+                }
+                StmtKind::Set(..) if !kernel.unordered.is_empty() => {
+                    stmt.for_each_expr(&mut |expr| indices(expr, &mut note));
+                }
+                _ => stmt.for_each_expr(&mut note),
+            }
             if varies { &mut parted } else { &mut all }.insert(address(stmt));
         });
         &all - &parted

@@ -130,6 +130,7 @@ impl Scope {
             dimensions: 1,
             group: None,
             trusted: false,
+            unordered: Vec::new(),
             files: Vec::new(),
             place: usm_kernel_ir::Place::default(),
             parameters: Vec::new(),

@@ -46,7 +46,8 @@ use crate::rounding::is_better_rounded;
 /// For every range and all lengths that [`check`](Kernel::check) and
 /// [`required_group`](Kernel::required_group) accept, and for which [`proof`](Kernel::proof) says
 /// `None` or `Proven`, the code stays inside its arrays and the local memory of
-/// [`local`](Kernel::local), has no data race, ends, accesses no other memory, writes only arrays
+/// [`local`](Kernel::local), has no data race (also where the order of items is
+/// [`Unordered`](crate::ItemOrder::Unordered)), ends, accesses no other memory, writes only arrays
 /// that are declared as written, and writes no uninitialised value to a [`Write`](crate::Write)
 /// array: its values depend on no element of an [`Output`](crate::Output) array or of local memory
 /// that it has not written before. A kernel without local arrays may be launched [over

@@ -15,15 +15,24 @@ static INSPECTORS: Mutex<Vec<(usize, Inspector)>> = Mutex::new(Vec::new());
 /// Kernels that are kept.
 const KEPT: usize = 64;
 
+/// What an inspection says about the order of a launch's items.
+pub(crate) enum InspectedOrder {
+    /// It decides.
+    Known(ItemOrder),
+    /// The launch is unordered.
+    Unordered,
+    /// Nothing.
+    Unknown,
+}
+
 /// The order of a launch's items, and whether all indices are inside, for a kernel in the text form
-/// and the numbers of the launch: lengths by parameter, scalars in order. `None` if the order stays
-/// undecided.
+/// and the numbers of the launch: lengths by parameter, scalars in order.
 pub(crate) fn answers(
     nodes: &'static str,
     (global, local): (&[u64], &[u64]),
     lengths: &[usize],
     scalars: &[u64],
-) -> Option<(ItemOrder, bool)> {
+) -> Option<(InspectedOrder, bool)> {
     let (mut inspector, at) = take(nodes)?;
     let kernel = inspector.kernel();
     let (mut of_arrays, mut values) = (vec![0; kernel.arrays.len()], Vec::new());
@@ -36,16 +45,16 @@ pub(crate) fn answers(
         values.push(Literal::integer(value.ty, *bits));
     }
     let shape = Shape { global, local, lengths: &of_arrays, values: &values };
-    let verdict = inspector.verdict(&shape);
-    let order = match &verdict {
-        Verdict::Free => Some(ItemOrder::Inspected),
-        Verdict::Race(clash) => Some(ItemOrder::Race(shown(nodes, &inspector, clash))),
-        Verdict::Undecided(_) => None,
+    let order = match inspector.verdict(&shape) {
+        Verdict::Free => InspectedOrder::Known(ItemOrder::Inspected),
+        Verdict::Race(clash) => InspectedOrder::Known(ItemOrder::Race(shown(nodes, &inspector, &clash))),
+        Verdict::Undecided(_) if inspector.is_launch_unordered(&shape) => InspectedOrder::Unordered,
+        Verdict::Undecided(_) => InspectedOrder::Unknown,
     };
-    let are_inside =
-        matches!(order, Some(ItemOrder::Inspected)) && inspector.open_bounds(&shape, true).is_empty();
+    let runs = matches!(order, InspectedOrder::Known(ItemOrder::Inspected) | InspectedOrder::Unordered);
+    let are_inside = runs && inspector.open_bounds(&shape, true).is_empty();
     keep(at, inspector);
-    Some((order?, are_inside))
+    Some((order, are_inside))
 }
 
 /// The inspector of a kernel, which is read if it is not kept. A thread that finds the list in use

@@ -5,6 +5,8 @@ use usm_core::Name;
 use crate::argument::{ParameterInfo, Signature};
 use crate::error::{ArgumentError, LaunchError};
 use crate::group::Group;
+#[cfg(feature = "alloc")]
+use crate::inspection::InspectedOrder;
 use crate::local::{LocalSignature, LocalSize};
 use crate::order::{InOrder, Order};
 use crate::proof::{Bounds, ItemOrder, Proof};
@@ -207,10 +209,13 @@ impl<const D: usize> Description<D> {
         range: &NdRange<D>,
         lengths: &[usize],
         values: &Values<K::Arguments>,
-        inspects: bool,
+        needs_proof: bool,
     ) -> Result<Proof, LaunchError> {
-        let proof = self.proof(kernel, range, lengths, values, inspects)?;
+        let proof = self.proof(kernel, range, lengths, values, needs_proof)?;
         match proof.order {
+            ItemOrder::Unordered { array, write, other } if needs_proof => {
+                Err(LaunchError::Race { kernel: K::NAME, array, write, other, why: UNORDERED })
+            }
             ItemOrder::Undecided { array, write, other, why } => {
                 Err(LaunchError::Race { kernel: K::NAME, array, write, other, why })
             }
@@ -255,6 +260,9 @@ impl<const D: usize> Description<D> {
     }
 }
 
+/// Why a launch that needs a proof is refused although it could run unordered.
+const UNORDERED: &str = "no index and no condition there follows from memory";
+
 /// The proof of a launch whose order is undecided, after an inspection.
 #[cfg(feature = "alloc")]
 #[cold]
@@ -272,11 +280,14 @@ fn inspected<K: Kernel<D>, const D: usize>(
     let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
     let bounds = if is_undecided { kernel.bounds(range, lengths, values) } else { proof.bounds };
     let answers = crate::inspection::answers(nodes, (&sizes.0, &sizes.1), lengths, &scalars);
-    match answers {
-        Some((order, are_inside)) => Proof {
-            order: if is_undecided { order } else { proof.order },
-            bounds: if are_inside && bounds != Bounds::Proven { Bounds::Inspected } else { bounds },
-        },
-        None => proof,
-    }
+    let Some((order, are_inside)) = answers else { return proof };
+    let order = match (order, proof.order) {
+        (InspectedOrder::Known(order), ItemOrder::Undecided { .. }) => order,
+        (InspectedOrder::Unordered, ItemOrder::Undecided { array, write, other, .. }) => {
+            ItemOrder::Unordered { array, write, other }
+        }
+        (InspectedOrder::Unknown, _) => return proof,
+        (_, order) => order,
+    };
+    Proof { order, bounds: if are_inside && bounds != Bounds::Proven { Bounds::Inspected } else { bounds } }
 }

@@ -142,7 +142,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
-    /// and these arguments. By default such a launch runs with checks: correct, but slower.
+    /// and these arguments, and the order of its items does not matter. By default such a launch
+    /// runs with checks, or [unordered](crate::ItemOrder::Unordered).
     pub fn require_proof(self) -> Self {
         Self { needs_proof: true, ..self }
     }

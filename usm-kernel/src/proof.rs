@@ -43,6 +43,18 @@ pub enum ItemOrder {
     /// No two work-items do: all indices of this launch were computed and compared. The result is
     /// kept, so a launch of the same range, lengths and values takes no time for it.
     Inspected,
+    /// Two work-items may, and nobody can tell, because indices or conditions follow from memory.
+    /// The launch runs *unordered*: each access is a whole one, so a read gives what some item
+    /// wrote or what was there before, but nothing says which. `a[i] += 1` may lose additions. A
+    /// launch that [needs a proof](crate::Launch::require_proof) is refused.
+    Unordered {
+        /// The array.
+        array: &'static str,
+        /// Place of the write: `file:line:column`.
+        write: &'static str,
+        /// Place of the other read or write.
+        other: &'static str,
+    },
     /// Two work-items may, and an inspection cannot tell. Such a launch is refused.
     Undecided {
         /// The array.

@@ -2,9 +2,15 @@
 
 use usm_kernel::prelude::*;
 
-#[kernel]
-fn index_from_memory(index: &[u32], a: &mut [f32]) {
-    a[index[global_id(0)] as u64] = 1.0;
+#[kernel(group = 16)]
+fn barrier_by_memory(index: &[u32], a: &mut [f32]) {
+    #[local]
+    let mut lm: [u32; 16];
+    lm[index[global_id(0)] as u64] = 1;
+    if lm[0] > 0 {
+        barrier(LOCAL);
+    }
+    a[global_id(0)] = 1.0;
 }
 
 #[kernel]

@@ -302,7 +302,7 @@ impl Job<'_> {
             proof: match proof {
                 Answer::Proven => "proven".to_owned(),
                 Answer::Inspected => "inspected".to_owned(),
-                Answer::Open(reason) => reason,
+                Answer::Open(reason) | Answer::Unordered(reason) => reason,
             },
             arrays: written.map(|(array, bytes)| array.shown(bytes)).collect(),
         })

@@ -49,7 +49,8 @@ impl SpirV {
     /// Writes both.
     #[must_use]
     pub fn new(kernel: &Kernel, claims: &crate::proof::Claims) -> Self {
-        Self { plain: spirv(kernel), checked: checked::spirv(kernel, claims) }
+        let kernel = claims.name_unordered(kernel);
+        Self { plain: spirv(&kernel), checked: checked::spirv(&kernel, claims) }
     }
 }
 

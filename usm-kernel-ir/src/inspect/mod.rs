@@ -124,6 +124,12 @@ pub fn inspect(kernel: &Kernel, arrays: &[ArrayId], shape: &Shape<'_>, steps: u6
     }
 }
 
+/// Whether an index of this array follows from the contents of arrays or from floating point
+/// numbers, so that no inspection decides which elements items access.
+pub(crate) fn follows_from_memory(kernel: &Kernel, array: ArrayId) -> bool {
+    matches!(Plan::new(kernel, Targets::Order(&[array])), Err(Doubt::Memory(_)))
+}
+
 /// A kernel with its claims, and the latest answers about its launches.
 ///
 /// Answers are kept by range, and by the lengths and scalars that indices follow from.
@@ -178,10 +184,32 @@ impl Inspector {
     }
 
     fn order(&mut self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
-        let arrays = self.claims.open_arrays(shape);
-        if arrays.is_empty() {
-            return Some(Verdict::Free);
+        let mut verdict = Verdict::Free;
+        for arrays in self.questions(shape) {
+            let next = self.order_of(arrays, shape, first)?;
+            match (&next, &verdict) {
+                (Verdict::Race(_), _) => return Some(next),
+                (Verdict::Undecided(_), Verdict::Free) => verdict = next,
+                _ => {}
+            }
         }
+        Some(verdict)
+    }
+
+    /// The arrays of a launch that conditions leave open, as questions to inspections. What is
+    /// unknown about an unordered array must not hide what is known about another one.
+    fn questions(&self, shape: &Shape<'_>) -> Vec<Vec<ArrayId>> {
+        let (unordered, others): (Vec<ArrayId>, Vec<ArrayId>) =
+            self.claims.open_arrays(shape).into_iter().partition(|array| self.is_unordered(*array));
+        let others = Some(others).filter(|others| !others.is_empty());
+        others.into_iter().chain(unordered.into_iter().map(|array| Vec::from([array]))).collect()
+    }
+
+    fn is_unordered(&self, array: ArrayId) -> bool {
+        self.claims.unordered.contains(&array)
+    }
+
+    fn order_of(&mut self, arrays: Vec<ArrayId>, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
         let kernel = &self.kernel;
         let at = match self.orders.iter().position(|kept| kept.question == arrays) {
             Some(at) => at,
@@ -196,6 +224,22 @@ impl Inspector {
             Err(doubt) => Verdict::Undecided(doubt.clone()),
         };
         self.orders[at].answer(shape, first, run)
+    }
+
+    /// Whether the launch is unordered: nothing is known about [arrays](Claims::unordered) whose
+    /// indices or conditions follow from memory, and no items race on others.
+    #[must_use]
+    pub fn is_launch_unordered(&mut self, shape: &Shape<'_>) -> bool {
+        let mut is = false;
+        for arrays in self.questions(shape) {
+            let is_open = arrays.iter().all(|array| self.is_unordered(*array));
+            match self.order_of(arrays, shape, true) {
+                Some(Verdict::Free) => {}
+                Some(Verdict::Undecided(_)) if is_open => is = true,
+                _ => return false,
+            }
+        }
+        is
     }
 
     /// The bounds among the claims, by position, that neither the conditions nor an inspection show

@@ -1,9 +1,10 @@
 //! The claims about a launch.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use super::number::Number;
-use crate::kernel::{ArrayId, Place};
+use crate::kernel::{ArrayId, Kernel, Place};
 use crate::scalar::Literal;
 
 /// Weights up to this one, in all, leave the terms of an index below 2^60, because no launch comes
@@ -77,6 +78,10 @@ pub struct Claims {
     pub bounds: Vec<Bound>,
     /// Pairs of accesses, except those that never conflict.
     pub races: Vec<Race>,
+    /// The arrays of pairs that no inspection decides, because indices or conditions follow from
+    /// memory. A launch is then *unordered*: possible with code of a kernel that names them as
+    /// [`unordered`](crate::Kernel::unordered).
+    pub unordered: Vec<ArrayId>,
 }
 
 impl Condition {
@@ -190,6 +195,15 @@ impl Bound {
 }
 
 impl Claims {
+    /// The kernel with its [unordered](Self::unordered) arrays named, for the writers of code.
+    #[must_use]
+    pub fn name_unordered<'k>(&self, kernel: &'k Kernel) -> Cow<'k, Kernel> {
+        if self.unordered.is_empty() || self.unordered == kernel.unordered {
+            return Cow::Borrowed(kernel);
+        }
+        Cow::Owned(Kernel { unordered: self.unordered.clone(), ..kernel.clone() })
+    }
+
     /// The first index that is not proven to be inside, if any.
     #[must_use]
     pub fn unproven(&self, shape: &Shape<'_>) -> Option<&Bound> {

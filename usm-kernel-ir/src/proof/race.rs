@@ -11,8 +11,8 @@ use super::linear::{Atom, Linear};
 use super::number::Number;
 use super::walk::{Access, Guard, Info, Kind, Needs, Walker, hull, unknown};
 use crate::error::Refusal;
-use crate::inspect::{Doubt, Verdict, inspect};
-use crate::kernel::{ArrayId, Kernel, Space};
+use crate::inspect::{Doubt, Verdict, follows_from_memory, inspect};
+use crate::kernel::{ArrayId, Kernel, Place, Space};
 use crate::scalar::{Literal, Scalar};
 
 /// Maximum number of conditions on a launch.
@@ -20,7 +20,8 @@ const RACES: usize = 1024;
 /// Says that a kernel is refused because its proof would take too long.
 pub(super) const TOO_MANY: &str = "too many accesses, or barriers in too many loops, to look at in pairs";
 
-pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
+/// The claims about pairs of accesses, those of unordered arrays first, and these arrays.
+pub(super) fn races(walker: &mut Walker<'_>) -> Result<(Vec<Race>, Vec<ArrayId>), Refusal> {
     let mut pairs = Vec::new();
     for one in 0..walker.accesses.len() {
         if !matches!(walker.kernel.array(walker.accesses[one].array).space, Space::Local(_)) {
@@ -35,6 +36,7 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
     pairs.sort_unstable();
     pairs.dedup();
     let mut races: Vec<Race> = Vec::new();
+    let mut fates: Vec<(ArrayId, Fate)> = Vec::new();
     for (one, two) in pairs {
         let (one, two) = (walker.accesses[one].clone(), walker.accesses[two].clone());
         let harmless = one.kind == two.kind && one.kind != Kind::Write;
@@ -46,57 +48,97 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
         let meet = !grouped && are_neighbours(walker, write, other);
         let condition = disjointness(walker, write, other, grouped);
         let condition = condition.filter(|condition| !meet || condition.known() == Some(true));
-        if condition.is_none() && is_doomed(walker.kernel, one.array) {
-            let name = &walker.kernel.array(one.array).name;
-            return Err(Refusal::with(
-                write.place,
-                other.place,
-                format!(
-                    "two work-items may touch one element of `{name}` here and at {}; write elements that follow from the item's \
-                     ids, use `Atomic`, put a barrier between, or vouch for it by `unsafe fn`",
-                    walker.kernel.locate(other.place)
-                ),
-            ));
+        let is_known = condition.as_ref().and_then(Condition::known) == Some(true);
+        if is_known {
+            continue;
+        }
+        let known = fates.iter().any(|(array, _)| *array == one.array);
+        if !known && follows_from_memory(walker.kernel, one.array) {
+            fates.push((one.array, Fate::Unordered));
+        } else if !known && condition.is_none() {
+            let fate = Fate::of(walker.kernel, one.array);
+            if fate == Fate::Race {
+                return Err(refusal(walker.kernel, one.array, write.place, other.place));
+            }
+            fates.push((one.array, fate));
         }
         if races.len() >= RACES {
             return Err(Refusal::new(write.place, TOO_MANY));
         }
-        let is_known = condition.as_ref().and_then(Condition::known) == Some(true);
-        if !is_known && !races.iter().any(|race| race.array == one.array && race.condition == condition) {
+        if !races.iter().any(|race| race.array == one.array && race.condition == condition) {
             races.push(Race { array: one.array, write: write.place, other: other.place, condition });
         }
     }
-    Ok(races)
+    fates.retain(|(_, fate)| *fate == Fate::Unordered);
+    let mut unordered: Vec<ArrayId> = fates.into_iter().map(|(array, _)| array).collect();
+    unordered.sort_unstable();
+    races.sort_by_key(|race| !unordered.contains(&race.array));
+    Ok((races, unordered))
 }
 
-/// Sizes, scalars and lengths of the launches that [`is_doomed`] tries.
+/// Refuses a kernel whose launches all race.
+pub(super) fn refusal(kernel: &Kernel, array: ArrayId, write: Place, other: Place) -> Refusal {
+    let name = &kernel.array(array).name;
+    Refusal::with(
+        write,
+        other,
+        format!(
+            "two work-items may touch one element of `{name}` here and at {}; write elements that follow from the item's \
+             ids, use `Atomic`, put a barrier between, or vouch for it by `unsafe fn`",
+            kernel.locate(other)
+        ),
+    )
+}
+
+/// Sizes, scalars and lengths of the launches that [`Fate::of`] tries.
 const TRIALS: [(u64, u64, u64); 6] =
     [(2, 8, 1 << 12), (2, 3, 1 << 12), (3, 33, 1 << 14), (3, 1, 1 << 10), (2, 0, 1 << 10), (4, 70, 1 << 16)];
 
 /// Nodes that the items of a trial compute: some milliseconds.
 const TRIAL_STEPS: u64 = 1 << 20;
 
-/// Whether no inspection will accept launches of a kernel whose accesses to an array have no
-/// condition: indices follow from memory, or all launches that are tried have a race.
-fn is_doomed(kernel: &Kernel, array: ArrayId) -> bool {
+/// What becomes of launches of a kernel whose accesses to an array have no condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// An inspection decides.
+    Inspection,
+    /// None does, because indices follow from memory, or conditions in all launches that were tried.
+    Unordered,
+    /// All launches that were tried have a race, or a barrier that depends on one.
+    Race,
+}
+
+impl Fate {
+    fn of(kernel: &Kernel, array: ArrayId) -> Self {
+        let mut fate = Self::Race;
+        for (times, value, len) in &TRIALS {
+            match trial(kernel, array, (*times, *value, *len)) {
+                Verdict::Free | Verdict::Undecided(Doubt::Long) => return Self::Inspection,
+                Verdict::Undecided(Doubt::Possible(_)) => fate = Self::Unordered,
+                Verdict::Race(_) | Verdict::Undecided(Doubt::Memory(_) | Doubt::Barrier(_)) => {}
+            }
+        }
+        fate
+    }
+}
+
+/// The inspection of a small launch.
+fn trial(kernel: &Kernel, array: ArrayId, (times, value, len): (u64, u64, u64)) -> Verdict {
     let dimensions = usize::from(kernel.dimensions);
-    TRIALS.iter().all(|(times, value, len)| {
-        let own = |d: usize| kernel.group.as_ref().and_then(|group| group.get(d)).copied().unwrap_or(0);
-        let local: Vec<u64> =
-            (0..dimensions).map(|d| if own(d) == 0 { 4 / dimensions as u64 + 1 } else { own(d) }).collect();
-        let global: Vec<u64> = local.iter().map(|size| size.saturating_mul(*times)).collect();
-        let values: Vec<Literal> = (kernel.values.iter())
-            .map(|one| match one.ty {
-                Scalar::F32 => Literal::f32(1.0),
-                Scalar::F64 => Literal::f64(1.0),
-                ty => Literal::integer(ty, *value),
-            })
-            .collect();
-        let lengths = alloc::vec![*len; kernel.arrays.len()];
-        let shape = Shape { global: &global, local: &local, lengths: &lengths, values: &values };
-        let verdict = inspect(kernel, &[array], &shape, TRIAL_STEPS);
-        !matches!(verdict, Verdict::Free | Verdict::Undecided(Doubt::Long))
-    })
+    let own = |d: usize| kernel.group.as_ref().and_then(|group| group.get(d)).copied().unwrap_or(0);
+    let local: Vec<u64> =
+        (0..dimensions).map(|d| if own(d) == 0 { 4 / dimensions as u64 + 1 } else { own(d) }).collect();
+    let global: Vec<u64> = local.iter().map(|size| size.saturating_mul(times)).collect();
+    let values: Vec<Literal> = (kernel.values.iter())
+        .map(|one| match one.ty {
+            Scalar::F32 => Literal::f32(1.0),
+            Scalar::F64 => Literal::f64(1.0),
+            ty => Literal::integer(ty, value),
+        })
+        .collect();
+    let lengths = alloc::vec![len; kernel.arrays.len()];
+    let shape = Shape { global: &global, local: &local, lengths: &lengths, values: &values };
+    inspect(kernel, &[array], &shape, TRIAL_STEPS)
 }
 
 /// Whether each item accesses the element of the next one, so that only a range of one item has no

@@ -164,6 +164,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         dimensions,
         group: None,
         trusted: false,
+        unordered: Vec::new(),
         files: Vec::new(),
         place,
         parameters: Vec::new(),

@@ -90,6 +90,7 @@ fn kernel(group: Option<Vec<u64>>, dimensions: u8, space: Space, body: Vec<Stmt>
         dimensions,
         group,
         trusted: false,
+        unordered: Vec::new(),
         files: vec!["planted.rs".into()],
         place: AT,
         parameters: vec![Parameter::Array(OUT)],

@@ -114,8 +114,9 @@ impl<'l, B: Programmable> Launch<'l, B> {
         contents.map_err(|error| fault(self.program(), error))
     }
 
-    /// Runs the launch. It must be shown that no two items race; indices that are not proven are
-    /// checked, and the launch then is complete on return.
+    /// Runs the launch. It must be shown that no two items race, or the launch is
+    /// [unordered](Answer::Unordered). Indices that are not proven are checked, and the launch then
+    /// is complete on return.
     ///
     /// # Errors
     /// [`LaunchError`].
@@ -129,11 +130,15 @@ impl<'l, B: Programmable> Launch<'l, B> {
             return Err(self.refused("it has arrays for what Python's kernels print"));
         }
         let prepared = self.prepare(arguments)?;
-        if let Answer::Open(reason) = program.order(&prepared.shape(), &words(""), Answer::Proven) {
-            return Err(LaunchError::Refused(reason));
-        }
-        // SAFETY: no two items race, which was proven or inspected for this launch.
-        unsafe { self.run_prepared(&prepared) }
+        let is_unordered = match program.order(&prepared.shape(), &words(""), Answer::Proven) {
+            Answer::Open(reason) => return Err(LaunchError::Refused(reason)),
+            Answer::Unordered(reason) if self.needs_proof => return Err(LaunchError::Refused(reason)),
+            Answer::Unordered(_) => true,
+            Answer::Proven | Answer::Inspected => false,
+        };
+        // SAFETY: no two items race, which was proven or inspected for this launch, or which the
+        // code of an unordered one ensures.
+        unsafe { self.run_prepared(&prepared, is_unordered) }
     }
 
     /// As [`run`](Self::run), for kernels that are an `unsafe fn` and for launches of which it is
@@ -148,29 +153,33 @@ impl<'l, B: Programmable> Launch<'l, B> {
     pub unsafe fn run_vouched(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
         let prepared = self.prepare(arguments)?;
         // SAFETY: the caller's promise.
-        unsafe { self.run_prepared(&prepared) }
+        unsafe { self.run_prepared(&prepared, false) }
     }
 
     /// # Safety
-    /// No two items race.
-    unsafe fn run_prepared(&self, prepared: &Prepared<'_, B>) -> Result<Event<B>, LaunchError> {
+    /// No two items race, or the launch is unordered.
+    unsafe fn run_prepared(
+        &self,
+        prepared: &Prepared<'_, B>,
+        is_unordered: bool,
+    ) -> Result<Event<B>, LaunchError> {
         let open = self.program().open(&prepared.shape(), self.needs_proof);
         if open != 0 && self.needs_proof {
             return Err(match self.answer(prepared, "and the launch needs a proof") {
-                Answer::Open(reason) => LaunchError::Refused(reason),
+                Answer::Open(reason) | Answer::Unordered(reason) => LaunchError::Refused(reason),
                 _ => self.refused("an index is not proven to be inside"),
             });
         }
         if Module::formats(self.queue.context()).is_empty() {
             // SAFETY: the caller's promise.
-            return unsafe { self.run_on_host(prepared, open) };
+            return unsafe { self.run_on_host(prepared, open, is_unordered) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.run_on_device(prepared, open) }
     }
 
     /// # Safety
-    /// No two items race.
+    /// No two items race, or the launch is unordered.
     unsafe fn run_on_device(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
         let (program, context) = (self.program(), self.queue.context());
         let (guarded, rounded) = program.guard(context, &prepared.global, prepared.local.is_some());
@@ -207,8 +216,13 @@ impl<'l, B: Programmable> Launch<'l, B> {
     }
 
     /// # Safety
-    /// No two items race.
-    unsafe fn run_on_host(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
+    /// No two items race, or the launch is unordered.
+    unsafe fn run_on_host(
+        &self,
+        prepared: &Prepared<'_, B>,
+        open: Open,
+        is_unordered: bool,
+    ) -> Result<Event<B>, LaunchError> {
         let program = self.program();
         let info = self.queue.context().info();
         let local = prepared.local.as_deref();
@@ -224,6 +238,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
             program: Arc::clone(self.function.program()),
             code,
             open,
+            is_unordered,
             addresses: prepared.memory.iter().map(|memory| memory.address()).collect(),
             bytes: prepared.memory.iter().map(|memory| memory.bytes()).collect(),
             values: prepared.values.clone(),

@@ -16,6 +16,8 @@ pub(super) struct HostWork {
     /// `None` where the kernel is interpreted.
     pub(super) code: Option<Arc<HostCode>>,
     pub(super) open: Open,
+    /// Whether one thread runs it, because the order of items is unknown.
+    pub(super) is_unordered: bool,
     /// Addresses of the arrays among the parameters.
     pub(super) addresses: Vec<usize>,
     /// Their bytes.
@@ -29,7 +31,7 @@ pub(super) struct HostWork {
 impl HostWork {
     /// # Safety
     /// Until this returns the arrays are live, and not used in conflict by other code. No two items
-    /// race.
+    /// race, or the launch is unordered.
     pub(super) unsafe fn run(&self) -> Result<(), LaunchError> {
         let program = &*self.program;
         if self.global.contains(&0) {
@@ -50,7 +52,7 @@ impl HostWork {
         };
         // SAFETY: the caller's promise; indices are inside, which was proven for this launch or is
         // checked by the code.
-        let record = unsafe { launch.run(&mut (), || !program.answers().has_atomics) };
+        let record = unsafe { launch.run(&mut (), || !self.is_unordered && !program.answers().has_atomics) };
         check_record(program, self.open, &record.map_err(|error| failure(program, error))?)
     }
 

@@ -93,11 +93,34 @@ pub const ALL: Open = u64::MAX;
 const MOST_PRIVATE: u64 = 1 << 28;
 
 impl Program {
-    /// Verifies a kernel and proves what it can.
+    /// Verifies a kernel and proves what it can. Its code accesses arrays as an
+    /// [unordered](Kernel::unordered) launch does, if the kernel has such launches.
     ///
     /// # Errors
     /// [`CompileError`]: what [`verify`] refuses, with its places.
     pub fn new(kernel: Kernel) -> Result<Self, CompileError> {
+        let mut program = Self::of_ordered(kernel)?;
+        let unordered = match &program.claims {
+            Ok(claims) => claims.unordered.clone(),
+            Err(race) if race.other.is_some() => unordered_of_racing(&program.kernel),
+            // Too many accesses to compare.
+            Err(_) => Vec::new(),
+        };
+        if !unordered.is_empty() {
+            program.kernel.unordered = unordered;
+            program.bounds = bounds(&program.kernel);
+            program.answers = Answers::of(&program.kernel, &program.bounds);
+            let inspector = inspector_of(&program.kernel, &program.bounds, &program.claims);
+            program.inspector = Mutex::new(inspector);
+        }
+        Ok(program)
+    }
+
+    /// As [`new`](Self::new), for a kernel whose author knows that no two items race in any launch.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn of_ordered(kernel: Kernel) -> Result<Self, CompileError> {
         verify(&kernel).map_err(|refusal| {
             let mut message = format!("{}: {}", kernel.locate(refusal.place), refusal.message);
             if let Some(other) = refusal.other {
@@ -204,12 +227,19 @@ impl Program {
         })
     }
 
+    /// Whether the launch is unordered: indices or conditions of racing arrays follow from memory,
+    /// and the code accesses these so that this is no data race.
+    pub fn is_unordered(&self, shape: &Shape<'_>) -> bool {
+        let is_possible = !self.kernel.unordered.is_empty() && self.claims.is_ok() && self.fits(shape);
+        is_possible && self.inspected(|inspector| inspector.is_launch_unordered(shape))
+    }
+
     /// The claims about these indices.
     #[must_use]
     pub fn claims_of(&self, open: Open) -> Claims {
         let is_open = |place: usize| open == ALL || (place < 63 && open >> place & 1 == 1);
         let bounds = self.bounds.bounds.iter().enumerate().filter(|(place, _)| is_open(*place));
-        Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), races: Vec::new() }
+        Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), ..Claims::default() }
     }
 
     /// Reads what code that checks these indices recorded.
@@ -279,9 +309,19 @@ impl Program {
     }
 }
 
+/// The arrays to access without an order in a kernel whose launches race, which only Python runs:
+/// all that items write, unless that makes items part at a barrier.
+fn unordered_of_racing(kernel: &Kernel) -> Vec<ArrayId> {
+    let arrays = kernel.arrays.iter().zip(0..);
+    let shared = arrays.filter(|(array, _)| matches!(array.space, Space::Write | Space::Local(_)));
+    let unordered: Vec<ArrayId> = shared.map(|(_, number)| ArrayId(number)).collect();
+    let marked = Kernel { unordered: unordered.clone(), ..kernel.clone() };
+    if verify(&marked).is_ok() { unordered } else { Vec::new() }
+}
+
 fn inspector_of(kernel: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusal>) -> Inspector {
-    let races = claims.as_ref().map_or_else(|_| Vec::new(), |claims| claims.races.clone());
-    Inspector::new(kernel.clone(), Claims { bounds: bounds.bounds.clone(), races })
+    let of_order = claims.as_ref().map_or_else(|_| Claims::default(), Claims::clone);
+    Inspector::new(kernel.clone(), Claims { bounds: bounds.bounds.clone(), ..of_order })
 }
 
 fn has_atomics(kernel: &Kernel) -> bool {

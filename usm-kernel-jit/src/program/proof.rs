@@ -28,6 +28,10 @@ pub enum Answer {
     Proven,
     /// The same, because all indices of this launch were computed and compared.
     Inspected,
+    /// All indices are inside or checked, and two items may access one element, which indices or
+    /// conditions from memory decide: the two places. Such a launch is no data race, but the order
+    /// of its accesses is unknown.
+    Unordered(String),
     /// The indices, or the order of items, that are not proven: place and condition.
     Open(String),
 }
@@ -53,9 +57,12 @@ impl Program {
                 (None, Some(lacks)) => format!("; proven if {lacks}"),
                 (None, None) => String::new(),
             };
-            return Answer::Open(format!(
-                "{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}"
-            ));
+            let index =
+                format!("{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}");
+            return match self.order(shape, words, Answer::Proven) {
+                Answer::Unordered(places) => Answer::Unordered(format!("{places}; {index}")),
+                _ => Answer::Open(index),
+            };
         }
         let proven = if is_inspected && !is_empty { Answer::Inspected } else { Answer::Proven };
         self.order(shape, words, proven)
@@ -78,6 +85,15 @@ impl Program {
                 kernel.locate(race.write),
                 clash.say(kernel, words.element)
             )),
+            Some(Verdict::Undecided(_)) if words.overlap.is_none() && self.is_unordered(shape) => {
+                Answer::Unordered(format!(
+                    "unordered: which of two work-items accesses an element of `{}` first, at {} and at {}, \
+                     follows from memory",
+                    kernel.array(race.array).name,
+                    kernel.locate(race.write),
+                    kernel.locate(race.other),
+                ))
+            }
             verdict => {
                 let missing = race.lacks(kernel, shape).map(|lacks| format!("; proven if {lacks}"));
                 let doubt = match verdict {

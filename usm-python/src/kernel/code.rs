@@ -53,8 +53,8 @@ pub(crate) struct Code {
 }
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
-/// tables, extents, bounds, the log, and the arrays of complex numbers. An array that the kernel
-/// writes has dimension 1, other arrays have 0.
+/// tables, extents, bounds, the log, the arrays of complex numbers, and whether the author knows
+/// that no two items race. An array that the kernel writes has dimension 1, other arrays have 0.
 type Made = (
     String,
     Vec<(u8, usize, usize)>,
@@ -63,6 +63,7 @@ type Made = (
     Vec<Bounded>,
     Option<Py<PyAny>>,
     Vec<u32>,
+    bool,
 );
 
 /// An int argument that the kernel combines with a narrower type: its position, the least and the
@@ -72,9 +73,10 @@ type Bounded = (usize, i64, i64, String, String);
 impl Code {
     /// `apart` states that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, extents, bounded, log, pairs): Made = made.extract()?;
+        let (nodes, sources, tables, extents, bounded, log, pairs, is_ordered): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
-        let program = Program::new(ir).map_err(|error| Class::Kernel.error(error.to_string()))?;
+        let program = if is_ordered { Program::of_ordered(ir) } else { Program::new(ir) };
+        let program = program.map_err(|error| Class::Kernel.error(error.to_string()))?;
         let source = |(sort, argument, dimension): &(u8, usize, usize)| match sort {
             0 => Source::Array(*argument),
             1 => Source::Scalar(*argument, *dimension),

@@ -369,7 +369,7 @@ impl Prepared {
         match self.with_shape(|shape| self.code.program.answer(shape, &words)) {
             Answer::Proven => "proven".to_owned(),
             Answer::Inspected => "inspected".to_owned(),
-            Answer::Open(reason) => reason,
+            Answer::Open(reason) | Answer::Unordered(reason) => reason,
         }
     }
 

@@ -112,6 +112,7 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
         dimensions: dimensions as u8,
         group: required.then(|| local.clone()),
         trusted: false,
+        unordered: Vec::new(),
         files: vec![format!("random_{seed}")],
         place: Place { file: 0, line: 1, column: 1 },
         parameters: Vec::new(),

@@ -18,6 +18,7 @@ mod run_time;
 mod samples;
 mod sizes;
 mod strides;
+mod unordered;
 mod unwritten;
 
 use core::fmt::Debug;
@@ -44,6 +45,7 @@ pub use results::*;
 pub use run_time::*;
 pub use sizes::*;
 pub use strides::*;
+pub use unordered::*;
 pub use unwritten::*;
 
 use crate::{Fixture, skip};

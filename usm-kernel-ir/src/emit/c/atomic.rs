@@ -96,6 +96,18 @@ impl Writer<'_> {
         format!("{name}({to}, {expected}, {new})")
     }
 
+    /// An element in memory. On a device, one that items access without an order is volatile, so
+    /// it is read once and written once, as a whole.
+    pub(super) fn element(&self, array: ArrayId, index: &str) -> String {
+        let (name, found) = (self.array_name(array), self.kernel.array(array));
+        let is_shared = self.kernel.unordered.contains(&array) || found.space == Space::Atomic;
+        if self.host || !is_shared {
+            return format!("{name}[{index}]");
+        }
+        let (memory, c) = (self.memory(array), self.stored(found.element));
+        format!("*(volatile {memory}{c} *)&{name}[{index}]")
+    }
+
     /// The address space of an array, in front of a pointer to it.
     fn memory(&self, array: ArrayId) -> &'static str {
         match (self.dialect, &self.kernel.array(array).space) {

@@ -35,7 +35,7 @@ impl Writer<'_> {
                         None => index,
                     };
                 }
-                let mut load = format!("{}[{index}]", self.array_name(*array));
+                let mut load = self.element(*array, &index);
                 if let Some(check) = check {
                     // A conditional of narrow integers would have type `int`.
                     load = format!("(({})({check} ? {load} : 0))", self.stored(expr.ty));

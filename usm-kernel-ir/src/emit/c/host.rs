@@ -254,6 +254,14 @@ impl Host<'_, '_> {
         }
     }
 
+    /// Tells the compiler that the rounds of the next loop, which are items, do not depend on each
+    /// other. Of unordered items it may not be told.
+    pub(super) fn state_independence(&mut self) {
+        if self.writer.kernel.unordered.is_empty() {
+            self.writer.text += "#pragma GCC ivdep\n";
+        }
+    }
+
     /// Writes a phase: loops over the items, the last dimension innermost.
     fn items(&mut self, body: &[&Stmt]) {
         let kernel = self.writer.kernel;
@@ -284,7 +292,7 @@ impl Host<'_, '_> {
         // The items of a phase do not depend on each other, except by atomic operations and by
         // memory that they use in turn.
         if !is_atomic && !self.one_private {
-            self.writer.text += "#pragma GCC ivdep\n";
+            self.state_independence();
         }
         // A short phase is mostly its loop. Around another loop it would cost registers.
         if is_atomic || !has_loop {

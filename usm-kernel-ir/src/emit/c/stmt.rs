@@ -57,7 +57,7 @@ impl Writer<'_> {
             }
             StmtKind::Store(array, index, value) => {
                 let (index, check) = self.index(*array, index, stmt.place);
-                let line = format!("{}[{index}] = {}", self.array_name(*array), self.expr(value));
+                let line = format!("{} = {}", self.element(*array, &index), self.expr(value));
                 self.access(check, None, &line, depth);
             }
             StmtKind::Atomic(operation, array, index, value, old) => {

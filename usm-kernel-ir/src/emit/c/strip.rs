@@ -204,7 +204,7 @@ impl<'k> Host<'_, 'k> {
         for piece in pieces {
             match piece {
                 Piece::Items(stmts) => {
-                    self.writer.text += "#pragma GCC ivdep\n";
+                    self.state_independence();
                     self.line(&format!("for (ulong usm_lane = 0; usm_lane < {ITEMS}; ++usm_lane) {{"));
                     self.line(&format!("const ulong usm_lid_0 = {from} + usm_lane;"));
                     self.enter(0);

@@ -35,6 +35,7 @@ use names::{count_users, rust_type, stored, zero, zero_stored};
 /// redefine any other name in it: see `PRIMITIVE`.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
+    let kernel = &*claims.name_unordered(kernel);
     let lowered = lower(kernel, By::One);
     let phases = phases(&lowered);
     let mut writer = Writer {

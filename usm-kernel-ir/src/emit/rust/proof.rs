@@ -33,7 +33,7 @@ impl Writer<'_> {
             if claims.bounds.is_empty() {
                 self.line(&format!("{path}::Bounds::Proven\n}}"));
             } else {
-                let bounds = Claims { bounds: claims.bounds.clone(), races: Vec::new() };
+                let bounds = Claims { bounds: claims.bounds.clone(), ..Claims::default() };
                 self.claims(&bounds, "Bounds", "Bounds::Proven", &|index, why| {
                     format!("Bounds::Checked {{ index: {index}, why: {why} }}")
                 });

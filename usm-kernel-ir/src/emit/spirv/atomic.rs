@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use rspirv::dr::{InsertPoint, Instruction, Operand};
-use rspirv::spirv::{Op, StorageClass, Word};
+use rspirv::spirv::{MemoryAccess, Op, StorageClass, Word};
 
 use super::{DEVICE, Writer};
 use crate::kernel::{ArrayId, Atomic, Space, VarId};
@@ -106,6 +106,40 @@ impl Writer<'_> {
             let none = self.constant(Literal::integer(self.kernel.variable(old).ty, 0));
             self.set(old, none);
         }
+    }
+
+    /// Whether items access the elements of an array without an order.
+    fn is_shared(&self, array: ArrayId) -> bool {
+        self.kernel.unordered.contains(&array) || self.kernel.array(array).space == Space::Atomic
+    }
+
+    /// Reads an element; one that items access without an order, atomically if it has 32 bits, else
+    /// volatile, which reads it once and as a whole too.
+    pub(super) fn load_element(&mut self, array: ArrayId, index: Word, ty: Scalar) -> Word {
+        if !self.is_shared(array) || ty.bits() != 32 {
+            let pointer = self.element(array, index);
+            let access = if self.is_shared(array) { MemoryAccess::VOLATILE } else { MemoryAccess::empty() };
+            return self.load_by(access | MemoryAccess::ALIGNED, pointer, ty);
+        }
+        let (pointer, word) = (self.word(array, index), self.ty(ty.unsigned()));
+        let scope = self.number(Scalar::U32, u64::from(DEVICE));
+        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
+        let loaded = self.op(Op::AtomicLoad, word, &[pointer, scope, relaxed]);
+        self.number_of(ty, loaded)
+    }
+
+    /// Writes an element, as [`load_element`](Self::load_element) reads it.
+    pub(super) fn store_element(&mut self, array: ArrayId, index: Word, value: Word, access: MemoryAccess) {
+        let ty = self.kernel.array(array).element;
+        if !self.is_shared(array) || ty.bits() != 32 {
+            let pointer = self.element(array, index);
+            let shared = if self.is_shared(array) { MemoryAccess::VOLATILE } else { MemoryAccess::empty() };
+            return self.store_by(access | shared, pointer, ty, value);
+        }
+        let (pointer, value) = (self.word(array, index), self.word_of(ty, value));
+        let scope = self.number(Scalar::U32, u64::from(DEVICE));
+        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
+        self.builder.atomic_store(pointer, scope, relaxed, value).expect("a block is open");
     }
 
     /// The address of an element, as that of an integer of its width.

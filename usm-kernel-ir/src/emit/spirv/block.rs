@@ -51,9 +51,13 @@ impl Writer<'_> {
     }
 
     pub(super) fn load(&mut self, pointer: Word, ty: Scalar) -> Word {
+        self.load_by(MemoryAccess::ALIGNED, pointer, ty)
+    }
+
+    pub(super) fn load_by(&mut self, access: MemoryAccess, pointer: Word, ty: Scalar) -> Word {
         let stored = self.stored(ty);
         let aligned = [Operand::LiteralBit32(ty.bytes() as u32)];
-        let loaded = self.builder.load(stored, None, pointer, Some(MemoryAccess::ALIGNED), aligned);
+        let loaded = self.builder.load(stored, None, pointer, Some(access), aligned);
         let loaded = loaded.expect("a block is open");
         if ty != Scalar::Bool {
             return loaded;

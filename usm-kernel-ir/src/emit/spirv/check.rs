@@ -53,15 +53,13 @@ impl Writer<'_> {
             return self.op(Op::Select, wide, &[inside, index, zero]);
         }
         let Some(inside) = inside else {
-            let pointer = self.element(array, index);
-            return self.load(pointer, ty);
+            return self.load_element(array, index, ty);
         };
         let (word, none) = (self.ty(ty), self.constant(Literal::integer(ty, 0)));
         let (entry, yes, end) = (self.block, self.builder.id(), self.builder.id());
         self.fork(inside, yes, end);
         self.begin(Some(yes));
-        let pointer = self.element(array, index);
-        let loaded = self.load(pointer, ty);
+        let loaded = self.load_element(array, index, ty);
         let last = self.block;
         self.jump(end);
         self.begin(Some(end));

@@ -56,10 +56,7 @@ impl Writer<'_> {
             StmtKind::Store(array, index, value) => {
                 let access = self.access_of(*array, value);
                 let (index, value) = (self.expr(index), self.expr(value));
-                let store = |writer: &mut Self| {
-                    let pointer = writer.element(*array, index);
-                    writer.store_by(access, pointer, writer.kernel.array(*array).element, value);
-                };
+                let store = |writer: &mut Self| writer.store_element(*array, index, value, access);
                 self.change((*array, index, stmt.place), store, |_| ());
             }
             StmtKind::Atomic(operation, array, index, value, old) => {

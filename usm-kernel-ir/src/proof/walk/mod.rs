@@ -123,18 +123,34 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
     if kernel.trusted {
         return Ok(Claims::default());
     }
+    let mut claims = claims_as_is(kernel)?;
+    let mut known = kernel.unordered.clone();
+    while claims.unordered.iter().any(|array| !known.contains(array)) {
+        // What one item reads from such an array is not what another one reads.
+        known.clone_from(&claims.unordered);
+        let unordered = Kernel { unordered: known.clone(), ..kernel.clone() };
+        let meet = Uniformity::of(&unordered).barriers(&unordered).is_ok();
+        if let Some(race) = claims.races.iter().find(|race| !meet && known.contains(&race.array)) {
+            return Err(race::refusal(kernel, race.array, race.write, race.other));
+        }
+        claims = claims_as_is(&unordered)?;
+    }
+    Ok(claims)
+}
+
+fn claims_as_is(kernel: &Kernel) -> Result<Claims, Refusal> {
     let mut walker = walked(kernel);
     if let Some(place) = walker.too_many {
         return Err(Refusal::new(place, race::TOO_MANY));
     }
-    let races = race::races(&mut walker)?;
-    Ok(Claims { bounds: walker.bounds, races })
+    let (races, unordered) = race::races(&mut walker)?;
+    Ok(Claims { bounds: walker.bounds, races, unordered })
 }
 
 /// [`claims`] for indices only, which can be proven of kernels with races too.
 #[must_use]
 pub fn bounds(kernel: &Kernel) -> Claims {
-    Claims { bounds: walked(kernel).bounds, races: Vec::new() }
+    Claims { bounds: walked(kernel).bounds, ..Claims::default() }
 }
 
 fn walked(kernel: &Kernel) -> Walker<'_> {

@@ -5,7 +5,7 @@ from math import prod
 from operator import index
 
 from .. import _usm
-from .._kernel import get_global_id, kernel
+from .._kernel import get_global_id, ordered_kernel
 from .._usm import _nrt_window, empty
 from ..errors import RequestError
 from .run import CHUNK, is_cpu, is_in_place
@@ -134,7 +134,7 @@ def are_for_items(queue, shape):
 def reduction_of_rows(combine, dtype):
     """Each item combines the elements of a row."""
 
-    @kernel
+    @ordered_kernel
     def reduce_rows(x, out):
         row = get_global_id(0)
         total = dtype(x[row, 0])
@@ -149,7 +149,7 @@ def reduction_of_rows(combine, dtype):
 def scan_of_rows(combine, dtype, exclusive, neutral):
     """Each item writes the running totals of a row."""
 
-    @kernel
+    @ordered_kernel
     def scan_rows(x, out):
         row = get_global_id(0)
         total = dtype(neutral)
@@ -169,7 +169,7 @@ def scan_of_rows(combine, dtype, exclusive, neutral):
 def places_of_rows(is_better):
     """Each item finds the first of the best elements of a row."""
 
-    @kernel
+    @ordered_kernel
     def best_of_rows(x, out):
         row = get_global_id(0)
         value, place = x[row, 0], 0

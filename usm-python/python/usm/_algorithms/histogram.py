@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local
+from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_global_id, get_group_id, get_local_id, local, ordered_kernel
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
@@ -43,7 +43,7 @@ def bin_of_edges(x, edges, low, scale):
 def counts_of_chunks(bin_of):
     """Each item counts a chunk, in its own row of counters."""
 
-    @kernel
+    @ordered_kernel
     def count_chunk(x, edges, low, scale, chunk, counts):
         place = get_global_id(0)
         start = place * chunk
@@ -55,7 +55,7 @@ def counts_of_chunks(bin_of):
     return count_chunk
 
 
-@kernel
+@ordered_kernel
 def add_rows(rows, counts):
     """The sums of columns."""
     place = get_global_id(0)
@@ -69,7 +69,7 @@ def add_rows(rows, counts):
 def counts_of_groups(bin_of, room):
     """Each group counts its span in local memory first; without room, in global memory."""
 
-    @kernel
+    @ordered_kernel
     def count_turns(x, span, edges, low, scale, counts):
         own = local.array(max(room, 1), _usm.uint32)
         item, bins = get_local_id(0), counts.size

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_group_id, get_local_id, kernel, local, private
+from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, device_func, get_global_id, get_group_id, get_local_id, local, ordered_kernel, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import are_for_items, axes_of, axis_of, given_rows, places_of_rows, put_back, reduction_of_rows, result_rows, without
@@ -23,7 +23,7 @@ def of_groups(combine, dtype, group):
     """Each group combines the elements of its span, then its items' numbers by a tree."""
     levels = group.bit_length() - 1
 
-    @kernel
+    @ordered_kernel
     def reduce_groups(x, span, out):
         shared, mine = local.array(group, dtype), private.array(EACH, dtype)
         item, place = get_local_id(0), get_group_id(0)
@@ -63,7 +63,7 @@ def span_of(n):
 def of_chunks(combine, dtype, chunk):
     """Each item combines the elements of a whole chunk, several side by side."""
 
-    @kernel
+    @ordered_kernel
     def reduce_chunks(x, out):
         place = get_global_id(0)
         lanes = private.array(LANES, dtype)
@@ -84,7 +84,7 @@ def of_chunks(combine, dtype, chunk):
 def of_rest(combine, dtype):
     """One item combines the elements from a place on."""
 
-    @kernel
+    @ordered_kernel
     def reduce_rest(x, start, out, place):
         if get_global_id(0) == 0:
             total = dtype(x[start])
@@ -216,7 +216,7 @@ def places_of_groups(is_better, dtype, group, begins):
     """
     levels = group.bit_length() - 1
 
-    @kernel
+    @ordered_kernel
     def best_of_groups(x, span, places, values, out):
         best, where = local.array(group, dtype), local.array(group, _usm.int64)
         mine = private.array(EACH, dtype)
@@ -263,7 +263,7 @@ def places_of_groups(is_better, dtype, group, begins):
 def places_of_chunks(is_better, chunk):
     """Each item finds the first of the best elements of a chunk."""
 
-    @kernel
+    @ordered_kernel
     def best_of_chunks(x, places, values, out):
         place = get_global_id(0)
         start = place * chunk

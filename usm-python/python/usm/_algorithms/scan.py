@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, get_global_id, get_group_id, get_local_id, kernel, local
+from .._kernel import CLK_LOCAL_MEM_FENCE, barrier, get_global_id, get_group_id, get_local_id, local, ordered_kernel
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import are_for_items, axis_of, given_rows, put_back, result_rows, scan_of_rows
@@ -20,7 +20,7 @@ _TILE_BYTES = 16384
 def of_items(combine, dtype, chunk, exclusive):
     """Each item writes the totals of a chunk; the total before it is known."""
 
-    @kernel
+    @ordered_kernel
     def scan_chunks(x, before, start, out):
         place = get_global_id(0)
         total = before[place]
@@ -46,7 +46,7 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
     # Two steps in each.
     levels = (group.bit_length() - 1) // 2
 
-    @kernel
+    @ordered_kernel
     def scan_tiles(x, before, span, out):
         shared = local.array(room, dtype)
         totals, others = local.array(group, dtype), local.array(group, dtype)

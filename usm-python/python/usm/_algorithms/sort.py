@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from .. import _usm
-from .._kernel import device_func, get_global_id, kernel, private
+from .._kernel import device_func, get_global_id, ordered_kernel, private
 from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import axis_of, behind, given_rows
@@ -59,7 +59,7 @@ def order_of(kind, bits, infinity=0):
 def counts_of_chunks(order):
     """Each item counts the digits of a chunk."""
 
-    @kernel
+    @ordered_kernel
     def count_digits(x, chunk, shift, counts):
         place = get_global_id(0)
         own = private.array(256, _usm.uint32)
@@ -76,7 +76,7 @@ def counts_of_chunks(order):
 def moves_of_chunks(order, moves_keys, moves_places, begins):
     """Each item moves the elements of a chunk, and their places, to where their digits belong."""
 
-    @kernel
+    @ordered_kernel
     def move_by_digit(x, places, chunk, shift, before, out, places_out):
         place = get_global_id(0)
         own = private.array(256, _usm.int64)

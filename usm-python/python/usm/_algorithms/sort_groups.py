@@ -7,7 +7,7 @@ of one word, 4 bits each, so it has at most 15; sums over items have 16 bits, 4 
 from functools import lru_cache
 
 from .. import _usm
-from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, get_group_id, get_local_id, kernel, local, private
+from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, get_group_id, get_local_id, local, ordered_kernel, private
 from .run import GROUP
 
 #: Bits of a digit.
@@ -45,7 +45,7 @@ def elements_of_item(itemsize, places_bytes, local_bytes):
 def counts_of_spans(order):
     """Each group counts the digits of its span."""
 
-    @kernel
+    @ordered_kernel
     def count_digits(x, span, shift, counts):
         seen = local.array(DIGITS * _COPIES, _usm.uint32)
         mine = private.array(_EACH, _usm.int64)
@@ -76,7 +76,7 @@ def counts_of_spans(order):
     return count_digits
 
 
-@kernel
+@ordered_kernel
 def add_up_counts(counts, before, totals):
     """Each group: the elements of a digit before each span, and all elements of the digit."""
     sums, others = local.array(GROUP, _usm.int64), local.array(GROUP, _usm.int64)
@@ -121,7 +121,7 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
     unsigned = _usm.uint64
     ones = 0x0001000100010001
 
-    @kernel
+    @ordered_kernel
     def move_by_digit(x, places, span, shift, before, totals, out, places_out):
         keys, carried = local.array(tile, bits_type), local.array(places_room, places_type)
         cells, chunks = local.array(4 * _ROOM, unsigned), local.array(4 * _CHUNKS, unsigned)

@@ -77,6 +77,18 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
         raise KernelError(f"sub-groups of {sub_group} items: a power of two up to 64 is possible")
     source = Source(function)
     source.sub_group = sub_group
+    return _of_source(source, strict)
+
+
+def ordered_kernel(function):
+    """A kernel of this package, of which no two items race in any launch."""
+    source = Source(function)
+    source.ordered = True
+    return _of_source(source, False)
+
+
+def _of_source(source, strict):
+    function = source.function
     source.check_parameters("a kernel")
     tree = source.tree
     parameters = [parameter.arg for parameter in tree.args.posonlyargs + tree.args.args]

@@ -72,13 +72,14 @@ class Compiler(
         The facts are extents, bounds, the log and pairs. An extent is the number of its array in
         the nodes, and an argument and its dimension. A bound is an argument, the limits of its
         values, and the type and the place that need them.
-        Arguments of a log follow those of the kernel. Pairs are arrays of complex numbers.
+        Arguments of a log follow those of the kernel. Pairs are arrays of complex numbers. The last
+        one is whether no two items race.
         """
         for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
-                return text, self.sources, self.tables, self.extent_origins, list(self.bounded.values()), self.log(), self.pairs
+                return text, self.sources, self.tables, self.extent_origins, list(self.bounded.values()), self.log(), self.pairs, self.source.ordered
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.

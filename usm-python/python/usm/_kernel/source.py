@@ -23,7 +23,7 @@ DEPTH = 160
 class Source:
     """A function's syntax tree, and the meaning of names from outside it."""
 
-    __slots__ = ("file", "function", "item", "line", "names", "sub_group", "tree", "wide")
+    __slots__ = ("file", "function", "item", "line", "names", "ordered", "sub_group", "tree", "wide")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)
@@ -36,6 +36,8 @@ class Source:
         self.names = None
         self.item = None
         self.sub_group = 32
+        #: Whether the author knows that no two items race in any launch.
+        self.ordered = False
         if any(isinstance(node, getattr(ast, "Match", ())) for node in ast.walk(self.tree)):
             self.tree = Branches(self.error).visit(self.tree)
         self.check_depth()
