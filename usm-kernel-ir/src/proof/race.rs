@@ -102,7 +102,8 @@ const TRIAL_STEPS: u64 = 1 << 20;
 enum Fate {
     /// An inspection decides.
     Inspection,
-    /// None does, because indices follow from memory, or conditions in all launches that were tried.
+    /// None does, because indices follow from memory, or conditions do in all launches that were
+    /// tried.
     Unordered,
     /// All launches that were tried have a race, or a barrier that depends on one.
     Race,
