@@ -7,6 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Operation, Progress};
+use usm_core::history::Record;
 use usm_core::{AllocKind, Allocation, Context, MemorySource, Queue, QueueOrder, Request};
 use usm_pool::arena::{Arena, ArenaError};
 use usm_pool::{Buffer, Options, Pool, PoolOptions, Problem, plan};
@@ -152,22 +153,90 @@ fn has_ended(context: &Context<HostHeap>) -> bool {
     (context.stats().sum.live, context.stats().reserved) == (0, 0)
 }
 
-/// The last handle goes while another thread allocates and frees a block, which it may keep or
-/// return: the segments go back.
+/// Tests of caches run one after another: whether there is a barrier in all threads is the
+/// process's.
+fn model_of_caches(has_barrier: bool, run: impl Fn() + Sync + Send + 'static) {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    usm_pool::pool::set_no_barrier(!has_barrier);
+    model(run);
+}
+
+/// Allocates and frees a block, which its cache may keep, while this thread drops the last handle:
+/// the segments go back.
+fn end_while_a_thread_is_inside_its_cache() {
+    let (context, pool) = pool_in_use(128);
+    let other = {
+        let pool = pool.clone();
+        thread::spawn(move || {
+            let block = take(&pool, 64).expect("memory");
+            drop(pool);
+            drop(block);
+        })
+    };
+    drop(pool);
+    other.join().expect("no panic");
+    until(|| has_ended(&context));
+}
+
 #[test]
 fn a_pool_ends_while_a_thread_is_inside_its_cache() {
-    model(|| {
-        let (context, pool) = pool_in_use(128);
+    model_of_caches(true, end_while_a_thread_is_inside_its_cache);
+}
+
+/// The thread returns what it keeps by itself, at its next call or its end.
+#[test]
+fn a_pool_ends_without_a_barrier_while_a_thread_is_inside_its_cache() {
+    model_of_caches(false, end_while_a_thread_is_inside_its_cache);
+}
+
+/// A request for all bytes takes the blocks of another thread's cache while that thread uses it.
+#[test]
+fn a_cache_gives_up_its_blocks_while_its_thread_is_inside() {
+    model_of_caches(true, || {
+        let (context, pool) = pool_in_use(64);
         let other = {
             let pool = pool.clone();
             thread::spawn(move || {
-                let block = take(&pool, 64).expect("memory");
-                drop(pool);
-                drop(block);
+                // Refused while the other thread has all.
+                drop(take(&pool, 64));
+                drop(take(&pool, 64));
             })
         };
-        drop(pool);
+        let all = take(&pool, 64);
+        drop(all);
         other.join().expect("no panic");
+        until(|| take(&pool, 64).is_ok());
+        pool.check();
+        assert_eq!(pool.stats().misuses, 0);
+        drop(pool);
+        until(|| has_ended(&context));
+    });
+}
+
+/// A history that is read while another thread notes events has them in order, and all in the end.
+#[test]
+fn a_history_is_read_while_a_thread_notes_events() {
+    model_of_caches(true, || {
+        let (context, pool) = pool_in_use(128);
+        context.keep_history(8);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                drop(take(&pool, 64).expect("memory"));
+                drop(take(&pool, 64).expect("memory"));
+            })
+        };
+        let so_far = context.history();
+        other.join().expect("no panic");
+        let all = context.history();
+        assert_eq!((all.len(), context.history_lost()), (4, 0));
+        let is_same =
+            |(one, other): (&Record, &Record)| one.address == other.address && one.bytes == other.bytes;
+        assert!(so_far.iter().zip(&all).all(is_same), "{so_far:?} {all:?}");
+        let live: Vec<usize> = all.iter().map(|record| record.current).collect();
+        assert_eq!(live, [64, 0, 64, 0]);
+        drop(pool);
         until(|| has_ended(&context));
     });
 }

@@ -102,7 +102,8 @@ impl Events {
         let end = self.noted.load(Ordering::Acquire);
         let begin = self.taken.load(Ordering::Relaxed);
         // Those from the end on may be in the making, and are not passed on.
-        let all: [Event; LENGTH] = array::from_fn(|at| list[begin.wrapping_add(at) % LENGTH].event(memory_type));
+        let all: [Event; LENGTH] =
+            array::from_fn(|at| list[begin.wrapping_add(at) % LENGTH].event(memory_type));
         give(&all[..end.wrapping_sub(begin).min(LENGTH)]);
         self.taken.store(end, Ordering::Release);
     }
