@@ -133,13 +133,22 @@ fn take(pool: &Pool<HostHeap>, size: usize) -> usm_core::Result<Allocation<HostH
     pool.allocate(&Request::new(AllocKind::Shared, size))
 }
 
+/// A pool has its mark until it has ended.
+type Mark = std::sync::Arc<()>;
+
 /// A context and a pool with the locks of both used once, and this thread's cache.
-fn pool_in_use(limit: usize) -> (Context<HostHeap>, Pool<HostHeap>) {
+fn pool_in_use(limit: usize) -> (Context<HostHeap>, Pool<HostHeap>, Mark) {
     let context = HostHeap::new().context();
     let pool = blocks_of(&context, limit);
+    let mark = Mark::default();
+    let of_pool = mark.clone();
+    pool.on_exhausted(move |_| {
+        let _kept = &of_pool;
+        false
+    });
     drop(take(&pool, 64).expect("memory"));
     pool.trim(0);
-    (context, pool)
+    (context, pool, mark)
 }
 
 /// Waits for what a thread does at its end: loom's `join` returns before.
@@ -149,8 +158,9 @@ fn until(is_done: impl Fn() -> bool) {
     }
 }
 
-fn has_ended(context: &Context<HostHeap>) -> bool {
-    (context.stats().sum.live, context.stats().reserved) == (0, 0)
+fn has_ended(context: &Context<HostHeap>, mark: &Mark) -> bool {
+    let is_last = Mark::strong_count(mark) == 1;
+    is_last && (context.stats().sum.live, context.stats().reserved) == (0, 0)
 }
 
 /// Tests of caches run one after another: whether there is a barrier in all threads is the
@@ -165,7 +175,7 @@ fn model_of_caches(has_barrier: bool, run: impl Fn() + Sync + Send + 'static) {
 /// Allocates and frees a block, which its cache may keep, while this thread drops the last handle:
 /// the segments go back.
 fn end_while_a_thread_is_inside_its_cache() {
-    let (context, pool) = pool_in_use(128);
+    let (context, pool, mark) = pool_in_use(128);
     let other = {
         let pool = pool.clone();
         thread::spawn(move || {
@@ -176,7 +186,7 @@ fn end_while_a_thread_is_inside_its_cache() {
     };
     drop(pool);
     other.join().expect("no panic");
-    until(|| has_ended(&context));
+    until(|| has_ended(&context, &mark));
 }
 
 #[test]
@@ -194,7 +204,7 @@ fn a_pool_ends_without_a_barrier_while_a_thread_is_inside_its_cache() {
 #[test]
 fn a_cache_gives_up_its_blocks_while_its_thread_is_inside() {
     model_of_caches(true, || {
-        let (context, pool) = pool_in_use(64);
+        let (context, pool, mark) = pool_in_use(64);
         let other = {
             let pool = pool.clone();
             thread::spawn(move || {
@@ -210,7 +220,7 @@ fn a_cache_gives_up_its_blocks_while_its_thread_is_inside() {
         pool.check();
         assert_eq!(pool.stats().misuses, 0);
         drop(pool);
-        until(|| has_ended(&context));
+        until(|| has_ended(&context, &mark));
     });
 }
 
@@ -218,7 +228,7 @@ fn a_cache_gives_up_its_blocks_while_its_thread_is_inside() {
 #[test]
 fn a_history_is_read_while_a_thread_notes_events() {
     model_of_caches(true, || {
-        let (context, pool) = pool_in_use(128);
+        let (context, pool, mark) = pool_in_use(128);
         context.keep_history(8);
         let other = {
             let pool = pool.clone();
@@ -237,6 +247,6 @@ fn a_history_is_read_while_a_thread_notes_events() {
         let live: Vec<usize> = all.iter().map(|record| record.current).collect();
         assert_eq!(live, [64, 0, 64, 0]);
         drop(pool);
-        until(|| has_ended(&context));
+        until(|| has_ended(&context, &mark));
     });
 }

@@ -6,6 +6,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::slice;
 
 use super::{Operation, Record};
 use crate::MemoryType;
@@ -92,56 +93,56 @@ impl Ring {
 
     #[inline]
     fn lose_first(&mut self) {
-        if let Some(first) = self.records.front() {
-            Self::lose(&mut self.before, &mut self.resets, first);
-            self.lost += 1;
-            let _ = self.records.pop_front();
+        let Some(first) = self.records.front() else { return };
+        while self.resets.front().is_some_and(|reset| is_before(*reset, first.number)) {
+            let _ = self.resets.pop_front();
+            self.before.reset_peak();
         }
+        let _ = self.before.step(&first.record);
+        self.lost += 1;
+        let _ = self.records.pop_front();
     }
 
-    /// Goes over a record that is not kept.
-    #[inline]
-    fn lose(before: &mut Walk, resets: &mut VecDeque<usize>, event: &Event) {
-        while resets.front().is_some_and(|reset| is_before(*reset, event.number)) {
-            let _ = resets.pop_front();
-            before.reset_peak();
-        }
-        let _ = before.step(&event.record);
-    }
-
-    #[inline]
     pub(super) fn insert(&mut self, event: &Event) {
-        if self.capacity == 0 {
-            return;
-        }
-        if self.records.back().is_some_and(|last| is_before(event.number, last.number)) {
-            return self.insert_between(event);
-        }
-        if self.records.len() == self.capacity {
-            self.lose_first();
-        }
-        self.records.push_back(*event);
-    }
-
-    /// Threads bring what they noted in any order.
-    #[cold]
-    fn insert_between(&mut self, event: &Event) {
-        let earlier = self.records.iter().rposition(|other| is_before(other.number, event.number));
-        let mut at = earlier.map_or(0, |earlier| earlier + 1);
-        if self.records.len() == self.capacity {
-            if at == 0 {
-                self.lost += 1;
-                return Self::lose(&mut self.before, &mut self.resets, event);
-            }
-            self.lose_first();
-            at -= 1;
-        }
-        self.records.insert(at, *event);
+        self.merge(slice::from_ref(event));
     }
 
     pub(super) fn insert_events(&mut self, events: &[Event]) {
         self.has_events = true;
-        events.iter().for_each(|event| self.insert(event));
+        self.merge(events);
+    }
+
+    /// Adds records that are in order among themselves. Threads bring theirs in any order.
+    fn merge(&mut self, events: &[Event]) {
+        let Some(first) = events.first().filter(|_| self.is_enabled()) else { return };
+        if self.records.back().is_none_or(|last| is_before(last.number, first.number)) {
+            for event in events {
+                if self.records.len() >= self.capacity {
+                    self.lose_first();
+                }
+                self.records.push_back(*event);
+            }
+            return;
+        }
+        // From the last on, so that nothing moves that is before all of them.
+        let (mut kept, mut added) = (self.records.len(), events.len());
+        self.records.extend(events);
+        while added > 0 {
+            let event = &events[added - 1];
+            let later =
+                kept.checked_sub(1).filter(|last| is_before(event.number, self.records[*last].number));
+            let place = kept + added - 1;
+            if let Some(last) = later {
+                self.records[place] = self.records[last];
+                kept = last;
+            } else {
+                self.records[place] = *event;
+                added -= 1;
+            }
+        }
+        while self.records.len() > self.capacity {
+            self.lose_first();
+        }
     }
 
     pub(super) fn reset_peak(&mut self, number: usize) {
@@ -171,5 +172,43 @@ impl Ring {
             Record { current, peak, time, ..event.record }
         });
         all.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(numbers: &[usize]) -> Vec<Event> {
+        let event = |number: &usize| {
+            let stamp = (number.wrapping_add(usize::MAX - 20), 0);
+            Event::new(Operation::Allocate, MemoryType::UsmHost, stamp, (*number, *number))
+        };
+        numbers.iter().map(event).collect()
+    }
+
+    /// Also where numbers wrap.
+    #[test]
+    fn batches_in_any_order_are_the_last_records_in_order() {
+        let batches: [&[usize]; 6] =
+            [&[3, 9, 10, 30], &[1, 4, 40], &[2], &[11, 12, 13, 41], &[0, 5, 42], &[6, 7, 8]];
+        for capacity in 1..=20 {
+            let mut ring = Ring::new();
+            ring.set_capacity(capacity);
+            let (mut seen, mut lost) = (Vec::new(), 0);
+            for batch in batches {
+                ring.insert_events(&events(batch));
+                seen.extend_from_slice(batch);
+                seen.sort_unstable();
+                while seen.len() > capacity {
+                    let _ = seen.remove(0);
+                    lost += 1;
+                }
+                let kept: Vec<usize> = ring.records().iter().map(|record| record.address).collect();
+                assert_eq!((kept, ring.lost), (seen.clone(), lost), "{capacity}");
+            }
+            let all: usize = batches.iter().flat_map(|batch| batch.iter()).sum();
+            assert_eq!(ring.records()[capacity.min(18) - 1].current, all);
+        }
     }
 }
