@@ -53,8 +53,9 @@ pub struct Record {
     pub current: usize,
     /// Peak of the live bytes of this type.
     pub peak: usize,
-    /// Microseconds since the beginning of 1970; 0 without `std`. Of a block of a pool, in a history
-    /// without an observer, it may be some milliseconds early, but never before the record ahead.
+    /// Microseconds since the beginning of 1970; 0 without `std`. Of a block of a pool, in a
+    /// history without an observer, it may be some milliseconds early, but never before the record
+    /// ahead.
     pub time: u64,
 }
 

@@ -200,30 +200,6 @@ fn a_pool_ends_without_a_barrier_while_a_thread_is_inside_its_cache() {
     model_of_caches(false, end_while_a_thread_is_inside_its_cache);
 }
 
-/// A request for all bytes takes the blocks of another thread's cache while that thread uses it.
-#[test]
-fn a_cache_gives_up_its_blocks_while_its_thread_is_inside() {
-    model_of_caches(true, || {
-        let (context, pool, mark) = pool_in_use(64);
-        let other = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                // Refused while the other thread has all.
-                drop(take(&pool, 64));
-                drop(take(&pool, 64));
-            })
-        };
-        let all = take(&pool, 64);
-        drop(all);
-        other.join().expect("no panic");
-        until(|| take(&pool, 64).is_ok());
-        pool.check();
-        assert_eq!(pool.stats().misuses, 0);
-        drop(pool);
-        until(|| has_ended(&context, &mark));
-    });
-}
-
 /// A history that is read while another thread notes events has them in order, and all in the end.
 #[test]
 fn a_history_is_read_while_a_thread_notes_events() {

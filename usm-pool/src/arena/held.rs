@@ -1,17 +1,17 @@
 //! Which rows of a plan are held, and who holds bytes of a range.
 //!
-//! The rows of a plan are known, so they have places in the order of their first bytes, and a set of
-//! places says which are held. Held rows are disjoint: of those that begin before a range ends, the
-//! last one also ends last, and is the only one to compare. It is found in a step for each level of
-//! the set, of which 4,096 rows have two, however many are held.
+//! The rows of a plan are known, so they have places in the order of their first bytes, and a set
+//! of places says which are held. Held rows are disjoint: of those that begin before a range ends,
+//! the last one also ends last, and is the only one to compare. It is found in a step for each
+//! level of the set, of which 4,096 rows have two, however many are held.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::plan::Row;
 
-/// A set of numbers below a bound. Level 0 has a bit for each number; each level above has a bit for
-/// each word of the one below that is not zero.
+/// A set of numbers below a bound. Level 0 has a bit for each number; each level above has a bit
+/// for each word of the one below that is not zero.
 #[derive(Debug)]
 struct Set(Vec<Vec<u64>>);
 

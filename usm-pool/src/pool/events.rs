@@ -1,8 +1,8 @@
 //! What a thread did with blocks of a pool, noted for the history of the context.
 //!
 //! A thread notes events in its own list, without a lock. The list is emptied into the history with
-//! the history's lock held, by whoever reads the history, or by the thread itself once it is full or
-//! the thread serves another pool.
+//! the history's lock held, by whoever reads the history, or by the thread itself once it is full
+//! or the thread serves another pool.
 
 use alloc::boxed::Box;
 use core::array;
