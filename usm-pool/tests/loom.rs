@@ -163,47 +163,30 @@ fn has_ended(context: &Context<HostHeap>, mark: &Mark) -> bool {
     is_last && (context.stats().sum.live, context.stats().reserved) == (0, 0)
 }
 
-/// Tests of caches run one after another: whether there is a barrier in all threads is the
-/// process's.
-fn model_of_caches(has_barrier: bool, run: impl Fn() + Sync + Send + 'static) {
-    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    usm_pool::pool::set_no_barrier(!has_barrier);
-    model(run);
-}
-
-/// Allocates and frees a block, which its cache may keep, while this thread drops the last handle:
-/// the segments go back.
-fn end_while_a_thread_is_inside_its_cache() {
-    let (context, pool, mark) = pool_in_use(128);
-    let other = {
-        let pool = pool.clone();
-        thread::spawn(move || {
-            let block = take(&pool, 64).expect("memory");
-            drop(pool);
-            drop(block);
-        })
-    };
-    drop(pool);
-    other.join().expect("no panic");
-    until(|| has_ended(&context, &mark));
-}
-
+/// The last handle goes while another thread allocates and frees a block, which it may keep or
+/// return: the segments go back.
 #[test]
 fn a_pool_ends_while_a_thread_is_inside_its_cache() {
-    model_of_caches(true, end_while_a_thread_is_inside_its_cache);
-}
-
-/// The thread returns what it keeps by itself, at its next call or its end.
-#[test]
-fn a_pool_ends_without_a_barrier_while_a_thread_is_inside_its_cache() {
-    model_of_caches(false, end_while_a_thread_is_inside_its_cache);
+    model(|| {
+        let (context, pool, mark) = pool_in_use(128);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let block = take(&pool, 64).expect("memory");
+                drop(pool);
+                drop(block);
+            })
+        };
+        drop(pool);
+        other.join().expect("no panic");
+        until(|| has_ended(&context, &mark));
+    });
 }
 
 /// A history that is read while another thread notes events has them in order, and all in the end.
 #[test]
 fn a_history_is_read_while_a_thread_notes_events() {
-    model_of_caches(true, || {
+    model(|| {
         let (context, pool, mark) = pool_in_use(128);
         context.keep_history(8);
         let other = {
