@@ -38,6 +38,9 @@ pub trait FailingDriver: Sized + 'static {
     const ROUND_TRIP: &'static [&'static str];
     /// The call that frees memory of a pool, and other calls that a pool makes.
     const OF_POOLS: &'static [&'static str];
+    /// Whether memory that the driver refuses to free is counted as leaked. Where a free may answer
+    /// with the failure of earlier work, the answer does not say whether the memory is free.
+    const COUNTS_KEPT: bool;
     /// Calls of the round trip without which memory cannot be freed or completion cannot be
     /// observed. If one fails, the context keeps its objects.
     const KEPT_WITHOUT: &'static [&'static str];

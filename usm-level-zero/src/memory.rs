@@ -212,7 +212,7 @@ impl ContextOps<LevelZero> for LevelZeroContext {
             layout,
             |bytes| self.allocate_bytes(kind, bytes, layout.align()),
             // SAFETY: just allocated in this context and not used yet.
-            |base| unsafe { self.0.free_at(base) },
+            |base| _ = unsafe { self.0.free_at(base) },
         )?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never returns 0.
@@ -290,19 +290,30 @@ impl ContextOps<LevelZero> for LevelZeroContext {
 }
 
 impl Inner {
+    /// A block that the driver does not take back is leaked and counted.
+    ///
     /// # Safety
     /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { self.free_at(self.placed.take(block)) };
+        if !unsafe { self.free_at(self.placed.take(block)) } {
+            // SAFETY: this is the block's context, and nothing frees the block again.
+            unsafe { self.shared.leaked() };
+        }
     }
 
+    /// Whether the driver took the memory back. Otherwise its context stays for good.
+    ///
     /// # Safety
     /// `base` comes from the driver and is not freed, and no operation uses it.
-    unsafe fn free_at(&self, base: usize) {
+    unsafe fn free_at(&self, base: usize) -> bool {
         let pointer = ptr::with_exposed_provenance_mut(base);
-        // SAFETY: the caller's promise. A failure has no remedy, because the owner is dropped.
-        let _ = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
+        // SAFETY: the caller's promise.
+        let freed = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
+        if freed.is_err() {
+            self.native.keep_memory();
+        }
+        freed.is_ok()
     }
 }
 

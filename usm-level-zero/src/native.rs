@@ -1,6 +1,7 @@
 //! The driver's contexts.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use level_zero_sys::*;
 
@@ -17,6 +18,9 @@ pub(super) struct Native {
     raw: ze_context_handle_t,
     /// A foreign context is not destroyed.
     owned: bool,
+    /// Whether the driver refused to free memory of the context. It is not destroyed with that
+    /// memory in it.
+    has_kept_memory: AtomicBool,
 }
 
 impl Native {
@@ -26,12 +30,17 @@ impl Native {
         // SAFETY: a driver of the loader, space for the value.
         unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
             .map_err(error::call)?;
-        Ok(Arc::new(Self { device: *device, raw, owned: true }))
+        Ok(Arc::new(Self { device: *device, raw, owned: true, has_kept_memory: AtomicBool::new(false) }))
     }
 
     /// Over a foreign context, which is not destroyed.
     pub(super) fn borrowing(device: &LevelZeroDevice, raw: ze_context_handle_t) -> Arc<Self> {
-        Arc::new(Self { device: *device, raw, owned: false })
+        Arc::new(Self { device: *device, raw, owned: false, has_kept_memory: AtomicBool::new(false) })
+    }
+
+    /// Notes that memory stays in the context for good.
+    pub(super) fn keep_memory(&self) {
+        self.has_kept_memory.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn functions(&self) -> &'static Functions {
@@ -50,7 +59,7 @@ impl Native {
 impl Drop for Native {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        if !self.owned {
+        if !self.owned || *self.has_kept_memory.get_mut() {
             return;
         }
         // SAFETY: owned, destroyed once, after everything made in it. A failure has no remedy.

@@ -5,6 +5,8 @@
 //! to wait for. So no order of calls gives two owners the same bytes, and a plan that is wrong for
 //! its queue costs time, never data.
 
+mod held;
+
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,6 +19,7 @@ use usm_core::{
 
 use crate::plan::{Memory, Plan, Row};
 use crate::sync::{Mutex, in_arena};
+use held::{Held, Places};
 
 /// Why the arena refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +104,6 @@ impl<T> Intervals<T> {
         self.0.insert((range.memory, range.low), (range.high, value));
     }
 
-    fn remove(&mut self, range: Range) {
-        self.0.remove(&(range.memory, range.low));
-    }
-
     /// Takes the values of bytes of the range. Bytes outside keep theirs.
     fn cut(&mut self, range: Range) -> Vec<T>
     where
@@ -127,8 +126,8 @@ impl<T> Intervals<T> {
 }
 
 struct Ranges<B: Backend> {
-    /// Claimed ranges and their tensors.
-    held: Intervals<u64>,
+    /// Claimed rows.
+    held: Held,
     /// What unfinished operations may still use. Shared, because a copy of an event may be the
     /// backend's own code, which the lock excludes.
     released: Intervals<Arc<Pending<B>>>,
@@ -139,6 +138,7 @@ struct Inner<B: Backend> {
     bases: Vec<(Memory, Allocation<B>)>,
     /// By id.
     rows: Vec<Row>,
+    places: Places,
     ranges: Mutex<Ranges<B>>,
 }
 
@@ -247,9 +247,10 @@ impl<B: Backend> Arena<B> {
         }
         let mut rows = plan.rows.clone();
         rows.sort_unstable_by_key(|row| row.id);
-        let ranges = Mutex::new(Ranges { held: Intervals::new(), released });
+        let places = Places::new(&rows);
+        let ranges = Mutex::new(Ranges { held: Held::new(&places), released });
         let context = source.context().clone();
-        Ok(Self { inner: Arc::new(Inner { context, bases, rows, ranges }) })
+        Ok(Self { inner: Arc::new(Inner { context, bases, rows, places, ranges }) })
     }
 
     /// Bytes that the arena holds in all memories.
@@ -279,13 +280,9 @@ impl<B: Backend> Arena<B> {
             return Err(ArenaError::Empty { id });
         }
         let range = Inner::<B>::range_of(row);
-        self.inner.with_ranges(|ranges| {
-            if let Some((_, &held_by)) = ranges.held.meeting(range).next() {
-                return Err(ArenaError::InUse { id, held_by });
-            }
-            ranges.held.insert(range, id);
-            Ok(())
-        })?;
+        let Inner { rows, places, .. } = &*self.inner;
+        let holds = self.inner.with_ranges(|ranges| ranges.held.insert(rows, places, slot));
+        holds.map_err(|holder| ArenaError::InUse { id, held_by: rows[holder].id })?;
         Ok(Claim { inner: self.inner.clone(), range, id, slot, taken: Mutex::new(false) })
     }
 }
@@ -380,7 +377,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
 impl<B: Backend> Drop for Claim<B> {
     fn drop(&mut self) {
         if !*self.taken.get_mut() {
-            self.inner.with_ranges(|ranges| ranges.held.remove(self.range));
+            self.inner.with_ranges(|ranges| ranges.held.remove(&self.inner.places, self.slot));
         }
     }
 }
@@ -395,7 +392,7 @@ unsafe impl<B: Backend> Lender<B> for Inner<B> {
         let range = Self::range_of(row);
         let uses = (!uses.is_done()).then(|| Arc::new(uses));
         inner.with_ranges(|ranges| {
-            ranges.held.remove(range);
+            ranges.held.remove(&inner.places, slot as usize);
             if let Some(uses) = uses {
                 ranges.released.insert(range, uses);
             }

@@ -68,6 +68,7 @@ impl FailingDriver for Driver {
         "cuDevicePrimaryCtxRetain",
     ];
     const OF_POOLS: &'static [&'static str] = &["cuMemFree_v2", "cuEventQuery"];
+    const COUNTS_KEPT: bool = false;
     const KEPT_WITHOUT: &'static [&'static str] = &["cuCtxPushCurrent_v2"];
 
     fn context(&self) -> usm_core::Result<Context<Cuda>> {

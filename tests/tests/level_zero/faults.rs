@@ -61,6 +61,7 @@ impl FailingDriver for Driver {
         "zeCommandListAppendBarrier",
     ];
     const OF_POOLS: &'static [&'static str] = &["zeMemFree", "zeMemFreeExt", "zeEventQueryStatus"];
+    const COUNTS_KEPT: bool = true;
     const KEPT_WITHOUT: &'static [&'static str] = &[];
 
     fn context(&self) -> usm_core::Result<Context<LevelZero>> {
@@ -95,6 +96,7 @@ macro_rules! rows {
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = usm_tests::fault_cases!(rows);
     cases.extend(crate::cases![
+        a_pool_with_a_fault_anywhere_says_what_it_holds,
         no_device_is_an_answer,
         alignments_that_are_not_honoured_are_made,
         rows_that_the_driver_has_no_call_for_are_copied,
@@ -108,6 +110,11 @@ pub(crate) fn cases() -> Vec<Case> {
 
 fn queue(order: QueueOrder) -> Queue<LevelZero> {
     first().queue(order).expect("a queue")
+}
+
+fn a_pool_with_a_fault_anywhere_says_what_it_holds() -> Result<(), String> {
+    faults::a_pool_with_a_fault_anywhere_says_what_it_holds(&Driver);
+    Ok(())
 }
 
 fn no_device_is_an_answer() -> Result<(), String> {
