@@ -197,7 +197,7 @@ class _Device:
         return target.nbytes
 
     def _take_block(self, nbytes: int) -> Array:
-        """A pinned block of at least this many bytes, or of the usual size; an earlier one first."""
+        """A pinned block for these bytes, at most of the usual size; an earlier one first."""
         try:
             return self._free.pop()
         except IndexError:
