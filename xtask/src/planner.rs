@@ -54,6 +54,19 @@ pub(crate) fn build_for_tests() -> Result<(), String> {
     build("dev", Form::Models, &library())
 }
 
+/// [`build_for_tests`] by `linker`, for tests on another platform, which has the names of Linux.
+pub(crate) fn build_for_platform(linker: &Path, platform: &str) -> Result<PathBuf, String> {
+    let target = environment::target_dir().join("platforms");
+    let mut build = cargo(["rustc", "--quiet", "-p", "usm-plan", "--target", platform, "--target-dir"]);
+    build.arg(&target).args(["--crate-type", "cdylib", "--features", Form::Models.features(), "--"]);
+    build.args(["--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"]);
+    let outcome = command::run(build.arg(format!("-Clinker={}", linker.display())));
+    match outcome.success {
+        true => Ok(target.join(platform).join("debug/libusm_plan.so")),
+        false => Err(format!("building usm-plan for {platform} failed: {}", outcome.status)),
+    }
+}
+
 /// The library that users get, without models, for a benchmark.
 pub(crate) fn build_for_users() -> Result<PathBuf, String> {
     let form = Form::Graphs;

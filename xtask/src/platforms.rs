@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::command::{self, cargo, command};
 use crate::report::{Report, chosen};
-use crate::{Failure, binfmt, environment, folder, nrt, system, toolchains};
+use crate::{Failure, binfmt, environment, folder, nrt, planner, system, toolchains};
 
 /// What runs on a system with threads, files and processes, without any runtime of a vendor.
 const PORTABLE: &[&str] =
@@ -146,6 +146,15 @@ pub(crate) fn parts(report: &mut Report) {
     COMPILED.iter().for_each(|part| compiled(report, part));
 }
 
+type Build = fn(&Path, &str) -> Result<PathBuf, String>;
+
+/// C libraries that the C programs of a package's tests link to: the package, the variable that
+/// names the library, and how it is built.
+const LIBRARIES: [(&str, &str, Build); 2] = [
+    ("usm-nrt", "USM_NRT_TEST_LIBRARY", nrt::build_for_platform),
+    ("usm-plan", "USM_PLAN_LIBRARY", planner::build_for_platform),
+];
+
 fn emulated(report: &mut Report, part: &Emulated) {
     let name = format!("platform: {}", part.name);
     match runner(part) {
@@ -167,10 +176,15 @@ fn emulated(report: &mut Report, part: &Emulated) {
                 // Of the programs that tests start and compile.
                 test.env("QEMU_LD_PREFIX", library).env("CC", part.compilers[0][0]).env("USM_EMULATED", "1");
             }
-            if part.packages.contains(&"usm-nrt") && !matches!(part.emulator, Emulator::Wine) {
-                match nrt::build_for_platform(Path::new(part.compilers[0][0]), part.target) {
-                    Ok(library) => _ = test.env("USM_NRT_TEST_LIBRARY", library),
-                    Err(reason) => return report.missing(&name, &reason),
+            if !matches!(part.emulator, Emulator::Wine) {
+                let linker = Path::new(part.compilers[0][0]);
+                for (package, variable, build) in LIBRARIES {
+                    if part.packages.contains(&package) {
+                        match build(linker, part.target) {
+                            Ok(library) => _ = test.env(variable, library),
+                            Err(reason) => return report.missing(&name, &reason),
+                        }
+                    }
                 }
             }
             if let Emulator::Wine = part.emulator {
