@@ -84,6 +84,16 @@ fn devices_access_such_elements_once_and_as_a_whole() {
     assert!(!of_host(&kernel) && of_host(&Kernel { unordered: Vec::new(), ..kernel }));
 }
 
+/// The loop of a floating point operation reads what other items change.
+#[test]
+fn an_atomic_number_is_read_as_a_whole() {
+    let (kernel, _) = claimed("#[kernel] fn f(a: &[Atomic<f32>]) { a[0].fetch_add(1.0); }");
+    for (text, word) in [(emit::cuda_c(&kernel), "unsigned int"), (emit::opencl_c(&kernel), "__global uint")]
+    {
+        assert!(text.contains(&format!("seen = *(volatile {word} *)word")), "{text}");
+    }
+}
+
 /// Items that read different values must not part at a barrier.
 #[test]
 fn barriers_depend_on_no_such_element() {
@@ -231,7 +241,7 @@ fn a_race_is_shown_beside_an_access_that_memory_decides() {
         "for k in 0..n + 1 { a[k % 1] = 1; if x[i] > 3 { return; } }",
         "while x[i] > a[0] { a[0] += 1; }",
         "if x[i] > 3 && a[0] > 1 { a[0] = 1; }",
-        "for k in 0..3 { if x[k] > 3 { break; } a[0] = 1; }",
+        "for k in 0..3_u64 { if x[k] > 3 { break; } a[0] = 1; }",
     ] {
         assert_eq!(names(&claimed(&of(body)).0), ["a"], "{body}");
     }
