@@ -25,6 +25,12 @@ fn halves(y: &mut [u64]) {
     y[global_id(0) / 2] = 1;
 }
 
+#[kernel]
+fn last(places: &[u32], y: &mut [u64]) {
+    let i = global_id(0);
+    y[places[i] as u64 % 3] = i;
+}
+
 #[kernel(group = 8)]
 fn reverse(a: &mut [i16]) {
     #[local]
@@ -104,6 +110,15 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
     assert_eq!(
         report,
         serde_json::json!({"kernel": "gather", "device": "host:host:0", "global": [9], "ok": true})
+    );
+
+    // Any order of the items is right.
+    let ran = run(&["last", "--arg", "u32:9", "--arg", "u64:3", "--global", "9", "--json"]);
+    assert_eq!((ran.code, &*ran.stderr), (0, "usm: warning: not compared: its order is unknown\n"));
+    let report = ran.json();
+    assert_eq!(
+        (&report["ok"], &report["not_compared"]),
+        (&serde_json::Value::Null, &"its order is unknown".into())
     );
 
     // Results that are no success.
