@@ -13,7 +13,7 @@ from .._kernel.source import Source
 from .._kernel.types import COMPLEX, NAMES, SCALARS, STORED, of_dtype
 from .._usm import Array, DType, Event
 from ..errors import RequestError
-from .run import Run, check_elements, common_queue, given_array, result_array
+from .run import Run, check_elements, common_queue, given_array, place_of_work, result_array
 from .text import Text, defined
 
 #: The most dimensions of a range of work-items.
@@ -74,9 +74,10 @@ class Elementwise:
             result = result_array(out, shape, dtype, common_queue(found))
             if result.is_c_contiguous:
                 run = Run(result.queue, after)
-                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (result, *arguments)]
+                work = place_of_work(out, result, found)
+                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (work, *arguments)]
                 run.submit(launch, *flat)
-                return run.finish(result, wait)
+                return run.finish(result, wait, work)
         given = self._arguments(arguments, named)
         arrays = [one.__class__ is Array for one in given]
         found = [one for one in given if one.__class__ is Array]
@@ -86,15 +87,16 @@ class Elementwise:
         dtype = self._result_type(given, arrays)
         result = result_array(out, shape, dtype, common_queue(found))
         run = Run(result.queue, after)
+        work = place_of_work(out, result, found)
         if result.size:
-            launch = self._launch(run, result, given, arrays)
+            launch = self._launch(run, work, given, arrays)
             # Another number of NumPy has the class of an array.
             is_usual = not named and all(one.__class__ in (Array, *_PLAIN) for one in arguments)
             if launch is not None and is_usual:
                 if len(self._plans) >= _MOST_PLANS:
                     self._plans.clear()
                 self._plans[kinds] = launch, dtype, shape
-        return run.finish(result, wait)
+        return run.finish(result, wait, work)
 
     def _arguments(self, arguments, named):
         """The arguments in the order of the names, arrays as `usm.Array`."""
