@@ -1,7 +1,8 @@
 """Kernels of public programs, written anew: results beside NumPy's at odd sizes, and their proofs.
 
-States: proven; inspected; unordered, where memory decides which item comes first; and checked, where
-it decides whether an index is inside. Here are those of dpbench; Rodinia and other suites have files of their own.
+States: proven; inspected; unordered, where memory decides which item comes first; and checked,
+where it decides whether an index is inside. Here are those of dpbench; Rodinia and other suites
+have files of their own.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Kernels of SHOC, PolyBench, Taichi and Warp, written anew, as those in `test_kernel_programs.py`."""
+"""Kernels of SHOC, PolyBench, Taichi and Warp, as those in `test_kernel_programs.py`."""
 
 import numpy as np
 import pytest
