@@ -34,9 +34,8 @@ def check_elements(dtype, name, takes_complex=False):
     if takes_complex and dtype.isnative and kind == "c" and size in (8, 16):
         return
     if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
-        raise KernelError(
-            f"{name}: elements of type {dtype} are not for algorithms; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
-        )
+        known = "bool, int8 to int64, uint8 to uint64, float16 to float64" + ", complex64, complex128" * takes_complex
+        raise KernelError(f"{name}: elements of type {dtype} are not for algorithms; {known} and bfloat16 are")
 
 
 def result_array(out, shape, dtype, queue):
