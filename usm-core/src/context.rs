@@ -334,7 +334,7 @@ impl<B: Backend> Context<B> {
     /// Keeps the last `records` allocations, frees and refusals; 0, the default, keeps none.
     #[cfg(feature = "alloc")]
     pub fn keep_history(&self, records: usize) {
-        self.shared().keep_history(records);
+        self.shared().history().set_capacity(records);
     }
 
     /// The live allocations of this context, by address.
@@ -348,7 +348,7 @@ impl<B: Backend> Context<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn history(&self) -> alloc::vec::Vec<crate::history::Record> {
-        self.shared().records()
+        self.shared().history().records()
     }
 
     /// Records that [`history`](Self::history) lost, because later ones took their place, since
@@ -356,7 +356,7 @@ impl<B: Backend> Context<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn history_lost(&self) -> u64 {
-        self.shared().records_lost()
+        self.shared().history().lost()
     }
 
     /// Whether this context's device can reach the memory of `peer`'s, once

@@ -241,8 +241,6 @@ impl ContextState {
 
     pub(crate) fn reset_peak(&self) {
         self.ledger.reset_peak(self.entry);
-        #[cfg(feature = "alloc")]
-        self.history.reset_peak();
     }
 
     pub(crate) fn device_stats(&self) -> Stats {

@@ -5,25 +5,10 @@
 //! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612;
 //! max=117969612)`.
 
-#[cfg(feature = "alloc")]
-mod ring;
-
-#[cfg(feature = "alloc")]
-use alloc::sync::Arc;
-#[cfg(feature = "alloc")]
-use alloc::vec::Vec;
 use core::fmt;
 
 use crate::MemoryType;
-#[cfg(feature = "alloc")]
-use crate::segment::{Event, Lending};
-#[cfg(feature = "alloc")]
-use crate::sync::AtomicUsize;
 use crate::sync::{AtomicU32, Mutex, Ordering};
-#[cfg(feature = "alloc")]
-pub(crate) use ring::Numbers;
-#[cfg(feature = "alloc")]
-use ring::Ring;
 
 /// Allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,9 +38,7 @@ pub struct Record {
     pub current: usize,
     /// Peak of the live bytes of this type.
     pub peak: usize,
-    /// Microseconds since the beginning of 1970; 0 without `std`. Of a block of a pool, in a
-    /// history without an observer, it may be some milliseconds early, but never before the record
-    /// ahead.
+    /// Microseconds since the beginning of 1970; 0 without `std`.
     pub time: u64,
 }
 
@@ -68,26 +51,6 @@ pub(crate) fn now() -> u64 {
     #[cfg(not(feature = "std"))]
     let now = 0;
     now
-}
-
-/// The same from a clock that costs less and is up to some milliseconds behind, where there is one.
-#[cfg(feature = "alloc")]
-#[inline]
-pub(crate) fn recent() -> u64 {
-    #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(miri)))]
-    {
-        const CLOCK_REALTIME_COARSE: core::ffi::c_int = 5;
-        unsafe extern "C" {
-            fn clock_gettime(clock: core::ffi::c_int, time: *mut [i64; 2]) -> core::ffi::c_int;
-        }
-        let mut time = [0_i64; 2];
-        // SAFETY: seconds and nanoseconds, of 64 bits each on this target, which the call fills in.
-        if unsafe { clock_gettime(CLOCK_REALTIME_COARSE, &raw mut time) } == 0 {
-            let [seconds, nanoseconds] = time.map(i64::unsigned_abs);
-            return seconds.wrapping_mul(1_000_000).wrapping_add(nanoseconds / 1000);
-        }
-    }
-    now()
 }
 
 impl fmt::Display for Record {
@@ -109,23 +72,18 @@ impl fmt::Display for Record {
 /// the same context.
 pub type Observer = fn(&Record);
 
-/// There is an observer.
-const OBSERVER: u32 = 1;
+/// There is an observer or a ring.
+const RECORDS: u32 = 1;
 /// Other processes know memory of the context, and its end must be told to them.
 const EXPORTS: u32 = 2;
-/// There is a ring.
-#[cfg(feature = "alloc")]
-const RING: u32 = 4;
-#[cfg(not(feature = "alloc"))]
-const RING: u32 = 0;
 
 /// Records the last events of a context and calls the observer.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// [`OBSERVER`], [`EXPORTS`] and [`RING`]. Usually there is none, and an event costs one load.
+    /// [`RECORDS`] and [`EXPORTS`]. Usually there is neither, and an event then costs one load.
     watches: AtomicU32,
     #[cfg(feature = "alloc")]
-    kept: Arc<Kept>,
+    kept: alloc::sync::Arc<Kept>,
     #[cfg(not(feature = "alloc"))]
     kept: Kept,
 }
@@ -135,10 +93,7 @@ pub(crate) struct History {
 struct Kept {
     observer: Mutex<Option<Observer>>,
     #[cfg(feature = "alloc")]
-    ring: Mutex<Ring>,
-    /// The number of the next record. Numbers order records as they happened.
-    #[cfg(feature = "alloc")]
-    next: AtomicUsize,
+    ring: Mutex<ring::Ring>,
 }
 
 #[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
@@ -161,12 +116,10 @@ impl History {
         let kept = Kept {
             observer: Mutex::new(None),
             #[cfg(feature = "alloc")]
-            ring: Mutex::new(Ring::new()),
-            #[cfg(feature = "alloc")]
-            next: AtomicUsize::new(0),
+            ring: Mutex::new(ring::Ring::new()),
         };
         #[cfg(feature = "alloc")]
-        let kept = Arc::new(kept);
+        let kept = alloc::sync::Arc::new(kept);
         #[cfg(feature = "std")]
         crate::process::fork::guard(&kept);
         Self { watches: AtomicU32::new(0), kept }
@@ -185,7 +138,15 @@ impl History {
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
         *self.kept.observer.lock() = observer;
-        self.watch(OBSERVER, observer.is_some());
+        self.activate();
+    }
+
+    fn activate(&self) {
+        #[cfg(feature = "alloc")]
+        let keeps = self.kept.ring.lock().is_enabled();
+        #[cfg(not(feature = "alloc"))]
+        let keeps = false;
+        self.watch(RECORDS, keeps || self.kept.observer.lock().is_some());
     }
 
     fn watch(&self, what: u32, on: bool) {
@@ -205,14 +166,7 @@ impl History {
     /// Whether there is an observer or a ring.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.watches.load(Ordering::Acquire) & (OBSERVER | RING) != 0
-    }
-
-    /// Whether there is a ring and nothing else.
-    #[cfg(feature = "alloc")]
-    #[inline]
-    pub(crate) fn only_keeps(&self) -> bool {
-        self.watches.load(Ordering::Acquire) == RING
+        self.watches.load(Ordering::Acquire) & RECORDS != 0
     }
 
     /// Whether other processes know memory of the context.
@@ -230,83 +184,28 @@ impl History {
 
     pub(crate) fn record(&self, record: Record) {
         #[cfg(feature = "alloc")]
-        {
-            let number = self.next_number();
-            self.kept.ring.lock().insert(&Event { number, record });
-        }
+        self.kept.ring.lock().push(record);
         // The lock is released before the call, so that an observer may replace the observer.
         let observer = *self.kept.observer.lock();
         if let Some(observer) = observer {
             observe(observer, &record);
         }
     }
-}
 
-#[cfg(feature = "alloc")]
-impl History {
-    /// The number of a record that is made now.
-    #[inline]
-    pub(crate) fn next_number(&self) -> usize {
-        self.kept.next.fetch_add(1, Ordering::Relaxed)
+    #[cfg(feature = "alloc")]
+    pub(crate) fn set_capacity(&self, records: usize) {
+        self.kept.ring.lock().set_capacity(records);
+        self.activate();
     }
 
-    /// Takes events of pools, which `give` passes on. No other thread takes events of
-    /// the same context meanwhile.
-    pub(crate) fn take_events(&self, give: impl FnOnce(&mut dyn FnMut(&[Event]))) {
-        let mut ring = self.kept.ring.lock();
-        give(&mut |events| ring.insert_events(events));
+    #[cfg(feature = "alloc")]
+    pub(crate) fn lost(&self) -> u64 {
+        self.kept.ring.lock().lost
     }
 
-    /// Keeps `records` from now on. `numbers` are the live bytes and peaks after all that happened.
-    pub(crate) fn set_capacity(
-        &self,
-        records: usize,
-        pools: &[Arc<dyn Lending>],
-        numbers: impl Fn() -> Numbers,
-    ) {
-        let give_all = |give: &mut dyn FnMut(&[Event])| pools.iter().for_each(|pool| pool.events(give));
-        if !self.kept.ring.lock().is_enabled() && records > 0 {
-            self.watch(RING, true);
-            // A number changes if a pool's event may be in `numbers` and still come.
-            for tries in (0..16).rev() {
-                self.take_events(give_all);
-                let before = self.kept.next.load(Ordering::Relaxed);
-                let numbers = numbers();
-                let mut ring = self.kept.ring.lock();
-                if tries == 0 || self.kept.next.load(Ordering::Relaxed) == before {
-                    ring.begin(numbers);
-                    return ring.set_capacity(records);
-                }
-            }
-        }
-        self.take_events(give_all);
-        let mut ring = self.kept.ring.lock();
-        ring.set_capacity(records);
-        let keeps = ring.is_enabled();
-        drop(ring);
-        self.watch(RING, keeps);
-    }
-
-    /// Begins new peaks.
-    pub(crate) fn reset_peak(&self) {
-        if self.is_active() {
-            let number = self.next_number();
-            self.kept.ring.lock().reset_peak(number);
-        }
-    }
-
-    fn with_ring<R>(&self, pools: &[Arc<dyn Lending>], call: impl FnOnce(&Ring) -> R) -> R {
-        let mut ring = self.kept.ring.lock();
-        pools.iter().for_each(|pool| pool.events(&mut |events| ring.insert_events(events)));
-        call(&ring)
-    }
-
-    pub(crate) fn records(&self, pools: &[Arc<dyn Lending>]) -> Vec<Record> {
-        self.with_ring(pools, Ring::records)
-    }
-
-    pub(crate) fn lost(&self, pools: &[Arc<dyn Lending>]) -> u64 {
-        self.with_ring(pools, |ring| ring.lost)
+    #[cfg(feature = "alloc")]
+    pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
+        self.kept.ring.lock().records()
     }
 }
 
@@ -346,4 +245,54 @@ pub fn print_to_stderr(record: &Record) {
     use std::io::Write;
     // A closed standard error must not take the program down.
     let _ = writeln!(std::io::stderr(), "{record}");
+}
+
+#[cfg(feature = "alloc")]
+mod ring {
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+
+    use super::Record;
+
+    /// The last records, oldest first. Off (capacity 0) by default: history then costs nothing.
+    #[derive(Debug)]
+    pub(super) struct Ring {
+        records: VecDeque<Record>,
+        capacity: usize,
+        /// Records that made room for later ones.
+        pub(super) lost: u64,
+    }
+
+    impl Ring {
+        pub(super) const fn new() -> Self {
+            Self { records: VecDeque::new(), capacity: 0, lost: 0 }
+        }
+
+        pub(super) fn set_capacity(&mut self, capacity: usize) {
+            self.capacity = capacity;
+            while self.records.len() > capacity {
+                self.records.pop_front();
+            }
+            self.lost = 0;
+        }
+
+        pub(super) fn is_enabled(&self) -> bool {
+            self.capacity > 0
+        }
+
+        pub(super) fn push(&mut self, record: Record) {
+            if self.capacity == 0 {
+                return;
+            }
+            if self.records.len() == self.capacity {
+                self.records.pop_front();
+                self.lost += 1;
+            }
+            self.records.push_back(record);
+        }
+
+        pub(super) fn records(&self) -> Vec<Record> {
+            self.records.iter().copied().collect()
+        }
+    }
 }

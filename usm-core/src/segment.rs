@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::deferred::Release;
 use crate::error::Result;
-use crate::history::{Operation, Record};
+use crate::history::Operation;
 use crate::limits::Fallback;
 use crate::pending::Pending;
 use crate::{AllocKind, MemoryType};
@@ -108,28 +108,6 @@ pub struct Holding {
     pub pending: u64,
 }
 
-/// An allocation or a free of a pool's block that a thread noted in a list of its own, where no
-/// other thread waits for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    pub(crate) number: usize,
-    pub(crate) record: Record,
-}
-
-impl Event {
-    /// Number and time are of [`Watch::stamp`], `bytes` as requested.
-    #[inline]
-    #[must_use]
-    pub fn new(
-        operation: Operation,
-        memory_type: MemoryType,
-        (number, time): (usize, u64),
-        (address, bytes): (usize, usize),
-    ) -> Self {
-        Self { number, record: Record { operation, memory_type, address, bytes, current: 0, peak: 0, time } }
-    }
-}
-
 /// A pool, as the ledger of its device asks it: blocks come and go without the ledger.
 pub trait Lending: Send + Sync {
     /// Tells the ledger by [`report`] what happened since the last call.
@@ -142,9 +120,6 @@ pub trait Lending: Send + Sync {
     fn segment(&self, address: usize) -> Option<Range<usize>>;
     /// Adds the live blocks to `all`.
     fn list(&self, all: &mut Vec<PointerInfo>);
-    /// Takes the events that its threads noted, and passes on each thread's in order. The history's
-    /// lock is held: takes no lock and no memory.
-    fn events(&self, give: &mut dyn FnMut(&[Event]));
     /// Returns idle segments to the runtime, for an allocation that found no memory. Returns their
     /// bytes.
     fn trim(&self) -> u64;
@@ -198,30 +173,6 @@ impl Watch {
         !state.is_watched() && state.may_begin()
     }
 
-    /// As [`may_begin`](Self::may_begin) where allocations and frees are kept in a history, and
-    /// nobody else wants to know of them: a thread may note them as an [`Event`].
-    #[inline(always)]
-    #[must_use]
-    pub fn may_begin_kept(&self) -> bool {
-        let state = self.state();
-        state.history().only_keeps() && state.may_begin()
-    }
-
-    /// Whether frees are kept in a history, and nobody else wants to know of them.
-    #[inline(always)]
-    #[must_use]
-    pub fn only_keeps(&self) -> bool {
-        self.state().history().only_keeps()
-    }
-
-    /// The number and the time of an event that happens now: after the allocation of its block, and
-    /// before its free.
-    #[inline(always)]
-    #[must_use]
-    pub fn stamp(&self) -> (usize, u64) {
-        (self.state().history().next_number(), crate::history::recent())
-    }
-
     /// Whether allocations and frees are recorded, by a history or an observer.
     #[inline]
     #[must_use]
@@ -253,11 +204,6 @@ pub fn record_allocation<B: Backend>(context: &Context<B>, block: &Block) {
 #[cold]
 pub fn record_free<B: Backend>(context: &Context<B>, block: &Block) {
     context.shared().record_lent(Operation::Free, block);
-}
-
-/// Puts events of a pool into the history. `give` passes them on as of [`Lending::events`].
-pub fn take_events<B: Backend>(context: &Context<B>, give: impl FnOnce(&mut dyn FnMut(&[Event]))) {
-    context.shared().history().take_events(give);
 }
 
 /// Tells history and observer of a refusal.

@@ -10,9 +10,9 @@ pub(crate) use usm_core::substitute::Mutex;
 #[cfg(feature = "std")]
 pub(crate) mod atomics {
     #[cfg(not(loom))]
-    pub(crate) use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+    pub(crate) use core::sync::atomic::{AtomicBool, fence};
     #[cfg(loom)]
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, fence};
 }
 
 /// Lets other threads run.

@@ -7,7 +7,6 @@ use loom::sync::Arc;
 use loom::thread;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Operation, Progress};
-use usm_core::history::Record;
 use usm_core::{AllocKind, Allocation, Context, MemorySource, Queue, QueueOrder, Request};
 use usm_pool::arena::{Arena, ArenaError};
 use usm_pool::{Buffer, Options, Pool, PoolOptions, Problem, plan};
@@ -133,22 +132,13 @@ fn take(pool: &Pool<HostHeap>, size: usize) -> usm_core::Result<Allocation<HostH
     pool.allocate(&Request::new(AllocKind::Shared, size))
 }
 
-/// A pool has its mark until it has ended.
-type Mark = std::sync::Arc<()>;
-
 /// A context and a pool with the locks of both used once, and this thread's cache.
-fn pool_in_use(limit: usize) -> (Context<HostHeap>, Pool<HostHeap>, Mark) {
+fn pool_in_use(limit: usize) -> (Context<HostHeap>, Pool<HostHeap>) {
     let context = HostHeap::new().context();
     let pool = blocks_of(&context, limit);
-    let mark = Mark::default();
-    let of_pool = mark.clone();
-    pool.on_exhausted(move |_| {
-        let _kept = &of_pool;
-        false
-    });
     drop(take(&pool, 64).expect("memory"));
     pool.trim(0);
-    (context, pool, mark)
+    (context, pool)
 }
 
 /// Waits for what a thread does at its end: loom's `join` returns before.
@@ -158,9 +148,8 @@ fn until(is_done: impl Fn() -> bool) {
     }
 }
 
-fn has_ended(context: &Context<HostHeap>, mark: &Mark) -> bool {
-    let is_last = Mark::strong_count(mark) == 1;
-    is_last && (context.stats().sum.live, context.stats().reserved) == (0, 0)
+fn has_ended(context: &Context<HostHeap>) -> bool {
+    (context.stats().sum.live, context.stats().reserved) == (0, 0)
 }
 
 /// The last handle goes while another thread allocates and frees a block, which it may keep or
@@ -168,7 +157,7 @@ fn has_ended(context: &Context<HostHeap>, mark: &Mark) -> bool {
 #[test]
 fn a_pool_ends_while_a_thread_is_inside_its_cache() {
     model(|| {
-        let (context, pool, mark) = pool_in_use(128);
+        let (context, pool) = pool_in_use(128);
         let other = {
             let pool = pool.clone();
             thread::spawn(move || {
@@ -179,33 +168,6 @@ fn a_pool_ends_while_a_thread_is_inside_its_cache() {
         };
         drop(pool);
         other.join().expect("no panic");
-        until(|| has_ended(&context, &mark));
-    });
-}
-
-/// A history that is read while another thread notes events has them in order, and all in the end.
-#[test]
-fn a_history_is_read_while_a_thread_notes_events() {
-    model(|| {
-        let (context, pool, mark) = pool_in_use(128);
-        context.keep_history(8);
-        let other = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                drop(take(&pool, 64).expect("memory"));
-                drop(take(&pool, 64).expect("memory"));
-            })
-        };
-        let so_far = context.history();
-        other.join().expect("no panic");
-        let all = context.history();
-        assert_eq!((all.len(), context.history_lost()), (4, 0));
-        let is_same =
-            |(one, other): (&Record, &Record)| one.address == other.address && one.bytes == other.bytes;
-        assert!(so_far.iter().zip(&all).all(is_same), "{so_far:?} {all:?}");
-        let live: Vec<usize> = all.iter().map(|record| record.current).collect();
-        assert_eq!(live, [64, 0, 64, 0]);
-        drop(pool);
-        until(|| has_ended(&context, &mark));
+        until(|| has_ended(&context));
     });
 }

@@ -54,6 +54,12 @@ def part(a):
     a[0:2] = 1  # here
 
 
+@refused("`a` is an array, and only tuples are taken apart: write an index for each element")
+def taken_apart(a):
+    x, y = a  # here
+    a[0] = x + y
+
+
 @refused("the negative index -1 .* write `a.shape\\[0\\] - 1`")
 def from_the_end(a):
     a[-1] = 1  # here

@@ -195,28 +195,6 @@ impl ContextState {
         self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
     }
 
-    /// Keeps the last `records` events.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn keep_history(&self, records: usize) {
-        let pools = self.ledger.pools(Some(self.entry));
-        let numbers = || self.ledger.stats(self.entry).by_type.map(|row| (row.current, row.peak));
-        self.history.set_capacity(records, &pools, numbers);
-    }
-
-    #[cfg(feature = "alloc")]
-    pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
-        // Dropped without the history's lock: a count may be a pool's last.
-        let pools = self.ledger.pools(Some(self.entry));
-        self.history.records(&pools)
-    }
-
-    /// Records that made room for later ones.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn records_lost(&self) -> u64 {
-        let pools = self.ledger.pools(Some(self.entry));
-        self.history.lost(&pools)
-    }
-
     /// A pool of this context, which answers for its blocks.
     #[cfg(feature = "alloc")]
     pub(crate) fn register_pool(&self, pool: Weak<dyn Lending>) {

@@ -53,35 +53,27 @@ impl<B: Backend + 'static> Pool<B> {
 
 impl<B: Backend + 'static> Pool<B> {
     /// A block of the calling thread's cache, for a request that is valid and that nobody records.
-    /// With `NOTES` one that a history keeps, and that nobody else wants to know of.
     #[cfg(feature = "std")]
     #[inline(always)]
-    fn take_cached<const NOTES: bool>(&self, request: &Request, alignment: usize) -> Option<Own<B>> {
+    fn take_cached(&self, request: &Request, alignment: usize) -> Option<Own<B>> {
         let shared = self.shared();
         let is_usual = request.kind == shared.kind
             && self.queue_context == shared.context_id
             && alignment.is_power_of_two()
             && (1..=isize::MAX as usize / 2).contains(&request.size)
-            && match NOTES {
-                true => shared.watch.may_begin_kept(),
-                false => shared.watch.may_begin(),
-            };
+            && shared.watch.may_begin();
         if !is_usual {
             return None;
         }
         let size = Space::<Pending<B>, Segment<B>>::round(request.size as u64)?;
         let cache = threads::find(shared.id)?;
-        if NOTES && !shared.can_note(cache) || !cache.begin() {
+        if !cache.begin() {
             return None;
         }
         let taken = cache.bins().take(&shared.table, size, alignment as u64, self.queue);
         cache.end();
         let bins::Taken { ticket, block } = taken?;
-        let own = self.own_cached(ticket, block, request.size as u64, cache);
-        if NOTES {
-            cache.events.note(shared.watch.stamp(), own.address, request.size as u64, false);
-        }
-        Some(own)
+        Some(self.own_cached(ticket, block, request.size as u64, cache))
     }
 
     /// Marks a block that no list has as an owner's.
@@ -125,13 +117,6 @@ impl<B: Backend + 'static> Pool<B> {
     #[inline(never)]
     fn find_slowly(&self, request: &Request) -> core::result::Result<Own<B>, Box<Result<Allocation<B>>>> {
         let shared = self.shared();
-        #[cfg(feature = "std")]
-        if shared.watch.only_keeps() {
-            let alignment = alignment_of(request);
-            if let Some(own) = self.take_cached::<true>(request, alignment) {
-                return Ok(own);
-            }
-        }
         let found = self.checked_demand(request).and_then(|(layout, demand)| {
             let _entered = segment::admit(&shared.context)?;
             self.find_block(&demand, layout.size() as u64)
@@ -235,14 +220,6 @@ struct Own<B: Backend> {
     uses: Inherited<B>,
 }
 
-#[inline(always)]
-fn alignment_of(request: &Request) -> usize {
-    match request.alignment {
-        0 => Request::DEFAULT_ALIGNMENT,
-        alignment => alignment,
-    }
-}
-
 /// Whether the error is of the memory, and not of the request.
 fn is_refusal_of_memory(error: &Error) -> bool {
     !matches!(
@@ -272,9 +249,12 @@ impl<B: Backend + 'static> MemorySource<B> for Pool<B> {
     /// [`Context`].
     #[inline(always)]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
-        let alignment = alignment_of(request);
+        let alignment = match request.alignment {
+            0 => Request::DEFAULT_ALIGNMENT,
+            alignment => alignment,
+        };
         #[cfg(feature = "std")]
-        let cached = self.take_cached::<false>(request, alignment);
+        let cached = self.take_cached(request, alignment);
         #[cfg(not(feature = "std"))]
         let cached = None;
         let own = match cached {

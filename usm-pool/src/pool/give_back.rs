@@ -3,8 +3,6 @@
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
-#[cfg(feature = "std")]
-use usm_core::MemoryType;
 use usm_core::segment;
 use usm_core::{Backend, Block, Lender, Pending};
 
@@ -27,10 +25,9 @@ enum Put {
 
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> Shared<B> {
-    /// Puts a block into a cache of the calling thread, whose turn it holds. With `NOTES` the cache
-    /// has room for an event.
+    /// Puts a block into a cache of the calling thread, whose turn it holds.
     #[inline(always)]
-    fn put_cached<const NOTES: bool>(
+    fn put_cached(
         &self,
         cache: &threads::Cache,
         ticket: Ticket,
@@ -42,9 +39,6 @@ impl<B: Backend + 'static> Shared<B> {
         let room = self.room.get();
         if cfg!(usm_valgrind) || !is_out || room == 0 {
             return Put::Refused;
-        }
-        if NOTES {
-            cache.events.note(self.watch.stamp(), block.address.get(), bytes, true);
         }
         block.bytes.set(0);
         self.count_freed(bytes);
@@ -111,7 +105,7 @@ impl<B: Backend + 'static> Shared<B> {
         }
         let cache = has_caches.then(|| threads::open(self.id, self)).flatten();
         let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused };
-        let put = self.put_cached::<false>(cache, ticket, bytes, Some(uses));
+        let put = self.put_cached(cache, ticket, bytes, Some(uses));
         cache.end();
         put
     }
@@ -119,13 +113,6 @@ impl<B: Backend + 'static> Shared<B> {
 
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> threads::Keeper for Shared<B> {
-    fn take_last_events(&self, cache: &threads::Cache) {
-        if cache.events.are_of(self.id) {
-            let memory_type = MemoryType::of(self.kind);
-            segment::take_events(&self.context, |give| cache.events.end(self.id, memory_type, give));
-        }
-    }
-
     fn take_leave(&self, cache: &threads::Cache) {
         self.take_in(|space, gone| {
             space.take_over(cache.bins().empty(&self.table, false), false, gone);
@@ -147,7 +134,7 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
             usm_core::substitute::hide(block.pointer.as_ptr(), block.size);
         }
         // SAFETY: as of this function.
-        if !unsafe { take_back_cached::<B, false>(lender, slot, block, Some(&mut uses)) } {
+        if !unsafe { take_back_cached(lender, slot, block, Some(&mut uses)) } {
             // SAFETY: as of this function.
             unsafe { take_back_slowly(lender, slot, block, uses) }
         }
@@ -158,20 +145,19 @@ unsafe impl<B: Backend + 'static> Lender<B> for Shared<B> {
         #[cfg(any(usm_valgrind, usm_asan))]
         usm_core::substitute::hide(block.pointer.as_ptr(), block.size);
         // SAFETY: as of this function.
-        if !unsafe { take_back_cached::<B, false>(lender, slot, block, None) } {
+        if !unsafe { take_back_cached(lender, slot, block, None) } {
             // SAFETY: as of this function.
             unsafe { take_back_idle_slowly(lender, slot, block) }
         }
     }
 }
 
-/// Puts a block into the calling thread's cache. False, and nothing changes, without one. With
-/// `NOTES`, where frees are kept in a history and nobody else wants to know of them.
+/// Puts a block into the calling thread's cache. False, and nothing changes, without one.
 ///
 /// # Safety
 /// As of [`Lender::take_back`].
 #[inline(always)]
-unsafe fn take_back_cached<B: Backend + 'static, const NOTES: bool>(
+unsafe fn take_back_cached<B: Backend + 'static>(
     lender: NonNull<Shared<B>>,
     slot: u32,
     block: &Block,
@@ -181,17 +167,12 @@ unsafe fn take_back_cached<B: Backend + 'static, const NOTES: bool>(
     {
         // SAFETY: alive until the block is back.
         let shared = unsafe { lender.as_ref() };
-        let is_other = match NOTES {
-            true => !shared.watch.only_keeps(),
-            false => shared.watch.watches_frees(),
-        };
-        if is_other {
+        if shared.watch.watches_frees() {
             return false;
         }
-        let cache = threads::find(shared.id).filter(|cache| !NOTES || shared.can_note(cache));
-        let Some(cache) = cache.filter(|cache| cache.begin()) else { return false };
+        let Some(cache) = threads::find(shared.id).filter(|cache| cache.begin()) else { return false };
         // While the turn is held the block is not back, so the pool lives.
-        let put = shared.put_cached::<NOTES>(cache, Ticket::of_number(slot), block.size as u64, uses);
+        let put = shared.put_cached(cache, Ticket::of_number(slot), block.size as u64, uses);
         cache.end();
         match put {
             Put::Done => true,
@@ -236,10 +217,7 @@ unsafe fn count<B: Backend + 'static>(lender: NonNull<Shared<B>>) -> Arc<Shared<
 #[inline(never)]
 unsafe fn take_back_idle_slowly<B: Backend + 'static>(lender: NonNull<Shared<B>>, slot: u32, block: &Block) {
     // SAFETY: as of this function.
-    if !unsafe { take_back_cached::<B, true>(lender, slot, block, None) } {
-        // SAFETY: as of this function.
-        unsafe { take_back_slowly(lender, slot, block, Pending::none()) }
-    }
+    unsafe { take_back_slowly(lender, slot, block, Pending::none()) }
 }
 
 /// # Safety
@@ -249,12 +227,8 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
     lender: NonNull<Shared<B>>,
     slot: u32,
     block: &Block,
-    mut uses: Pending<B>,
+    uses: Pending<B>,
 ) {
-    // SAFETY: the caller's promise.
-    if !uses.is_empty() && unsafe { take_back_cached::<B, true>(lender, slot, block, Some(&mut uses)) } {
-        return;
-    }
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
     let ticket = Ticket::of_number(slot);

@@ -99,8 +99,6 @@ impl<B: Backend + 'static> Ground for Shared<B> {
 /// Each segment is freed after the operations on its bytes.
 impl<B: Backend + 'static> Drop for Shared<B> {
     fn drop(&mut self) {
-        #[cfg(feature = "std")]
-        self.take_last_events();
         self.report();
         let mut gone = Vec::new();
         let all = self.with(|space| space.end(&mut gone));

@@ -18,16 +18,12 @@
 //!   no callback, and forks find it free.
 //! - A block in a thread's cache is out for the space, and has no owner. Only the holder of the
 //!   cache's turn touches its list. The pool lives as long as a block is out.
-//! - What a thread notes for a history is taken with the history's lock held, and before the pool's
-//!   memory ends.
 
 mod allocate;
 mod bins;
 mod callback;
 mod choice;
 mod classes;
-#[cfg(feature = "std")]
-mod events;
 mod give_back;
 mod ground;
 mod records;

@@ -4,9 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-#[cfg(feature = "std")]
-use usm_core::MemoryType;
-use usm_core::segment::{self, Event, Holding, Lending};
+use usm_core::segment::{self, Holding, Lending};
 use usm_core::{Backend, Block, PointerInfo};
 
 use super::bins::Flow;
@@ -70,36 +68,6 @@ impl<B: Backend + 'static> Shared<B> {
         segment::report(&self.context, self.kind, &flow);
     }
 
-    /// Whether the thread of the cache can note an event, after earlier ones went to the history.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    pub(super) fn can_note(&self, cache: &threads::Cache) -> bool {
-        cache.events.has_room(self.id) || self.make_room(cache)
-    }
-
-    #[cfg(feature = "std")]
-    #[cold]
-    fn make_room(&self, cache: &threads::Cache) -> bool {
-        cache.events.open(self.id);
-        let memory_type = MemoryType::of(self.kind);
-        segment::take_events(&self.context, |give| cache.events.take(self.id, memory_type, give));
-        cache.events.has_room(self.id)
-    }
-
-    /// Puts the events of all threads into the history, for the last time.
-    #[cfg(feature = "std")]
-    pub(super) fn take_last_events(&self) {
-        let mut any = false;
-        threads::for_each_events(self.id, |_| any = true);
-        if any {
-            let memory_type = MemoryType::of(self.kind);
-            let end = |give: &mut dyn FnMut(&[Event])| {
-                threads::for_each_events(self.id, |events| events.end(self.id, memory_type, give));
-            };
-            segment::take_events(&self.context, end);
-        }
-    }
-
     #[inline(always)]
     pub(super) fn block_of(&self, address: u64, bytes: u64, alignment: usize) -> Block {
         // The address is one of a segment, which came from a pointer.
@@ -141,13 +109,6 @@ impl<B: Backend + 'static> Lending for Shared<B> {
             let live = space.all_out().filter(|block| block.is_live());
             all.extend(live.map(|block| self.describe(block)));
         });
-    }
-
-    fn events(&self, give: &mut dyn FnMut(&[Event])) {
-        #[cfg(feature = "std")]
-        threads::for_each_events(self.id, |events| events.take(self.id, MemoryType::of(self.kind), give));
-        #[cfg(not(feature = "std"))]
-        let _ = give;
     }
 
     fn trim(&self) -> u64 {

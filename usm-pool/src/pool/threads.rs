@@ -20,7 +20,6 @@ use std::thread_local;
 use usm_core::per_thread::{self, Claim, Claims, Turn};
 
 use super::bins::{Bins, Flow};
-use super::events::Events;
 use super::table::Num64;
 use crate::sync::atomics::{AtomicBool, fence};
 use crate::sync::{Mutex, yield_now};
@@ -30,9 +29,6 @@ const CACHES: usize = 16;
 
 /// A pool, as its caches know it.
 pub(super) trait Keeper: Send + Sync {
-    /// Puts the events of a cache into the history, and ends the pool's use of their list.
-    fn take_last_events(&self, cache: &Cache);
-
     /// Takes the blocks and the sums of a cache whose turn the caller holds, and ends the pool's
     /// use of it.
     fn take_leave(&self, cache: &Cache);
@@ -47,7 +43,6 @@ pub(super) struct Cache {
     /// Whether another thread wanted the blocks and could not take them.
     wanted: AtomicBool,
     pub(super) flow: Flow,
-    pub(super) events: Events,
     /// Numbers for allocations: the next one, and one past the last.
     pub(super) ids: (Num64, Num64),
     bins: spin::Once<Box<Bins>>,
@@ -175,7 +170,6 @@ impl Cache {
             pool: Num64::new(0),
             wanted: AtomicBool::new(false),
             flow: Flow::new(),
-            events: Events::new(),
             ids: (Num64::new(0), Num64::new(0)),
             bins: spin::Once::new(),
             #[cfg(loom)]
@@ -294,14 +288,11 @@ pub(super) fn open(pool: u64, keeper: &Arc<impl Keeper + 'static>) -> Option<&'s
 fn leave(cache: &Cache) {
     answer(cache);
     let keeper = cache.keeper.lock().take();
-    // Blocks keep their pool alive: without one there are none here. Its end takes the events.
-    let keeper = keeper.and_then(|keeper| keeper.upgrade());
-    if let Some(keeper) = &keeper {
-        keeper.take_last_events(cache);
-    }
     if cache.pool.get() == 0 {
         return;
     }
+    // Blocks keep their pool alive: without one there are none here.
+    let keeper = keeper.and_then(|keeper| keeper.upgrade());
     let mut is_left = false;
     while !is_left {
         is_left = cache
@@ -377,20 +368,12 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
     });
 }
 
-/// The caches that may be of a pool, while their threads may use them.
-fn all(pool: u64) -> impl Iterator<Item = &'static Cache> {
-    LOCALS.iter().map(move |local| {
-        let local: &'static Local = local;
-        &local.0[pool as usize % CACHES]
-    })
-}
-
 /// Calls `visit` with the caches of a pool, while their threads may use them.
 pub(super) fn for_each(pool: u64, visit: impl FnMut(&'static Cache)) {
-    all(pool).filter(|cache| cache.is_of(pool)).for_each(visit);
-}
-
-/// Calls `visit` with the lists that have events of a pool, or may get some.
-pub(super) fn for_each_events(pool: u64, visit: impl FnMut(&'static Events)) {
-    all(pool).map(|cache| &cache.events).filter(|events| events.are_of(pool)).for_each(visit);
+    let place = pool as usize % CACHES;
+    let all = LOCALS.iter().map(|local| {
+        let local: &'static Local = local;
+        &local.0[place]
+    });
+    all.filter(|cache| cache.is_of(pool)).for_each(visit);
 }

@@ -172,7 +172,8 @@ class _Device:
         self.queue: Queue = device if isinstance(device, Queue) else Queue(device)
         self.threads: int = threads
         # A processor copies out of its cache. A GPU's copies cost more to start.
-        self.block: int = _CACHED_BLOCK if self.queue.device.type == "cpu" else _BLOCK
+        device = self.queue.device
+        self.block: int = _CACHED_BLOCK if device is not None and device.type == "cpu" else _BLOCK
         self._free: list[Array] = []
 
     def load(self, file: _File, dtype: DType, shape: tuple[int, ...], offset: int, nbytes: int) -> Array:

@@ -8,7 +8,7 @@ from .. import _usm
 from .._kernel import get_global_id, ordered_kernel
 from .._usm import _nrt_window, empty
 from ..errors import RequestError
-from .run import CHUNK, is_cpu, is_in_place
+from .run import CHUNK, is_cpu, is_in_place, span
 
 #: The longest row that an item goes over alone, on a CPU and on other devices; of more rows than
 #: `MANY` any row.
@@ -92,13 +92,6 @@ def given_rows(array, axes):
     copy = behind(array, axes).copy(queue=array.queue)
     columns = prod(array.shape[axis] for axis in axes)
     return copy.reshape(copy.size // max(columns, 1), columns)
-
-
-def span(array):
-    """The first byte of an array's elements, and the one behind the last."""
-    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides)]
-    first = array._address + sum(step for step in reach if step < 0)
-    return first, array._address + sum(step for step in reach if step > 0) + array.itemsize
 
 
 def result_rows(result, axes, source):

@@ -10,16 +10,18 @@ from .._kernel import Range, kernel
 from .._kernel.compiler import Compiler
 from .._kernel.keys import ARRAY, SCALAR
 from .._kernel.source import Source
-from .._kernel.types import NAMES, SCALARS, STORED, of_dtype
+from .._kernel.types import COMPLEX, NAMES, SCALARS, STORED, of_dtype
 from .._usm import Array, DType, Event
 from ..errors import RequestError
-from .run import Run, check_elements, common_queue, given_array, result_array
+from .run import Run, check_elements, common_queue, given_array, place_of_work, result_array
 from .text import Text, defined
 
 #: The most dimensions of a range of work-items.
 _MOST_DIMENSIONS = 3
 #: The most calls whose launches an expression keeps.
 _MOST_PLANS = 64
+#: Python's own numbers, which take the type of the arrays.
+_PLAIN = (bool, int, float, complex)
 
 
 class Elementwise:
@@ -72,9 +74,10 @@ class Elementwise:
             result = result_array(out, shape, dtype, common_queue(found))
             if result.is_c_contiguous:
                 run = Run(result.queue, after)
-                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (result, *arguments)]
+                work = place_of_work(out, result, found)
+                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (work, *arguments)]
                 run.submit(launch, *flat)
-                return run.finish(result, wait)
+                return run.finish(result, wait, work)
         given = self._arguments(arguments, named)
         arrays = [one.__class__ is Array for one in given]
         found = [one for one in given if one.__class__ is Array]
@@ -84,15 +87,16 @@ class Elementwise:
         dtype = self._result_type(given, arrays)
         result = result_array(out, shape, dtype, common_queue(found))
         run = Run(result.queue, after)
+        work = place_of_work(out, result, found)
         if result.size:
-            launch = self._launch(run, result, given, arrays)
+            launch = self._launch(run, work, given, arrays)
             # Another number of NumPy has the class of an array.
-            is_usual = not named and all(one.__class__ in (Array, int, float, bool) for one in arguments)
+            is_usual = not named and all(one.__class__ in (Array, *_PLAIN) for one in arguments)
             if launch is not None and is_usual:
                 if len(self._plans) >= _MOST_PLANS:
                     self._plans.clear()
                 self._plans[kinds] = launch, dtype, shape
-        return run.finish(result, wait)
+        return run.finish(result, wait, work)
 
     def _arguments(self, arguments, named):
         """The arguments in the order of the names, arrays as `usm.Array`."""
@@ -111,26 +115,26 @@ class Elementwise:
         values = []
         for name in self.names:
             value = given[name]
-            is_number = isinstance(value, (bool, int, float)) or (hasattr(value, "dtype") and getattr(value, "shape", None) == () and not isinstance(value, Array))
-            values.append(value if is_number else given_array(value, name))
+            is_number = isinstance(value, _PLAIN) or (hasattr(value, "dtype") and getattr(value, "shape", None) == () and not isinstance(value, Array))
+            values.append(value if is_number else given_array(value, name, takes_complex=True))
         return values
 
     def _result_type(self, given, arrays):
         """The type of the expression for these arguments, by the rules of NumPy 2."""
         names = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
         # Python's numbers take the arrays' type, NumPy's have their own.
-        key = names, tuple(type(one) in (bool, int, float) for one in given)
+        key = names, tuple(type(one) in _PLAIN for one in given)
         dtype = self._types.get(key)
         if dtype is None:
             _, source, variable = self._kernel(tuple(arrays), 1)
-            words = [1, ARRAY << 24 | 1 << 16 | SCALARS.index("f64")]
+            words = [1, ARRAY << 24 | 1 << 16 | type_key("c128")]
             for one, is_array in zip(given, arrays):
-                element = SCALARS.index(of_dtype(one.dtype) if is_array else names[len(words) - 2])
+                element = type_key(of_dtype(one.dtype) if is_array else names[len(words) - 2])
                 words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
             compiler = Compiler(source, words)
             compiler.make()
-            found = STORED[compiler.types[f".{variable}"]]
-            numbers = [SCALARS[word & 0xFF] for one, word in zip(given, words[2:]) if type(one) not in (bool, int, float)]
+            found = type_of_variable(compiler, variable)
+            numbers = [SCALARS[word & 0xFF] for one, word in zip(given, words[2:]) if type(one) not in _PLAIN]
             half = half_of(numbers) if found == "f32" and not self._text.casts else None
             dtype = self._types[key] = DType(NAMES[half or found])
         return dtype
@@ -201,7 +205,9 @@ class _Elements(ast.NodeTransformer):
         return node if text is None else ast.parse(text, mode="eval").body
 
     def visit_Call(self, node):
-        # The function's name is no element.
+        # The function's name is no element, but a method is one of a number.
+        if isinstance(node.func, ast.Attribute):
+            node.func = self.visit(node.func)
         node.args = [self.visit(one) for one in node.args]
         return node
 
@@ -214,14 +220,29 @@ def free_name(name, taken):
 
 
 def type_of_number(value):
-    """The type of a number's elements in kernels; Python's own have 64 bits."""
+    """The type of a number's elements in kernels; Python's own have 64 bits a part."""
     if isinstance(value, bool):
         return "bool"
+    if type(value) is complex:
+        return "c128"
     if type(value) is int or type(value) is float:
         return "i64" if type(value) is int else "f64"
     dtype = DType(getattr(value, "dtype", type(value)))
-    check_elements(dtype, "a number")
+    check_elements(dtype, "a number", takes_complex=True)
     return of_dtype(dtype)
+
+
+def type_key(ty):
+    """The number of a type in the key of a kernel."""
+    return SCALARS.index(COMPLEX.get(ty, ty)) | (ty in COMPLEX) << 10
+
+
+def type_of_variable(compiler, name):
+    """The type of elements that hold a variable of a kernel."""
+    if f".{name}" not in compiler.packs:
+        return STORED[compiler.types[f".{name}"]]
+    part = STORED[compiler.types[f".{name}.0"]]
+    return next(ty for ty, found in COMPLEX.items() if found == part)
 
 
 def half_of(types):
@@ -269,6 +290,7 @@ def elementwise(text: str, names: str | Iterable[str] | None = None) -> Elementw
     ``names``: arrays, broadcast as NumPy does it, or numbers. It returns an array of the type that
     NumPy 2 gives the expression, or writes to ``out=``; ``after=`` are events before it, and with
     ``wait=False`` the result is still being computed. The text may call functions of numbers such
-    as ``sqrt``, ``where``, ``minimum`` and ``float32``.
+    as ``sqrt``, ``where``, ``minimum`` and ``float32``. Complex numbers have ``+``, ``-``, ``*``,
+    ``/``, ``** 2``, ``==``, ``!=``, ``abs``, ``conj``, ``real``, ``imag`` and ``exp``.
     """
     return Elementwise(text, names)

@@ -10,7 +10,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_glo
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
-from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, result_array
+from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, place_of_work, result_array
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
@@ -139,12 +139,13 @@ def histogram(
     # Edges of NumPy have the type of the elements, if that is one of floats.
     edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, queue=queue)
     run = Run(queue, after)
+    work = place_of_work(out, result, (x,))
     if x.size:
         of_device = edge_array if is_cpu(queue) else asarray(edges, dtype=edge_array.dtype, kind="device", queue=queue)
-        _launch_counts(run, flat(x), bin_of_edges, of_device, low, bins / (high - low), bins, result)
+        _launch_counts(run, flat(x), bin_of_edges, of_device, low, bins / (high - low), bins, work)
     else:
         result.fill(0)
-    return run.finish(result, wait), edge_array
+    return run.finish(result, wait, work), edge_array
 
 
 _places = range
@@ -203,9 +204,10 @@ def bincount(
     queue = x.queue
     result = result_array(out, (length,), _usm.int64, queue)
     run = Run(queue, after)
+    work = place_of_work(out, result, (x,))
     if x.size and length:
         none = empty(1, _usm.float64, queue=queue)
-        _launch_counts(run, flat(x), bin_of_number, none, 0.0, 0.0, length, result)
+        _launch_counts(run, flat(x), bin_of_number, none, 0.0, 0.0, length, work)
     elif length:
         result.fill(0)
-    return run.finish(result, wait)
+    return run.finish(result, wait, work)

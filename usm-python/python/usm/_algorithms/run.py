@@ -34,9 +34,8 @@ def check_elements(dtype, name, takes_complex=False):
     if takes_complex and dtype.isnative and kind == "c" and size in (8, 16):
         return
     if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
-        raise KernelError(
-            f"{name}: elements of type {dtype} are not for algorithms; bool, int8 to int64, uint8 to uint64, float16 to float64 and bfloat16 are"
-        )
+        known = "bool, int8 to int64, uint8 to uint64, float16 to float64" + ", complex64, complex128" * takes_complex
+        raise KernelError(f"{name}: elements of type {dtype} are not for algorithms; {known} and bfloat16 are")
 
 
 def result_array(out, shape, dtype, queue):
@@ -115,11 +114,38 @@ class Run:
         self.event = launch.submit(*arguments, after=self.after)
         self.after = [] if self.queue.is_in_order else [self.event]
 
-    def finish(self, result, wait):
-        """Waits for the last launch, unless `wait` is false."""
-        if wait and self.event is not None:
+    def finish(self, result, wait, work=None):
+        """Waits for the last launch, unless `wait` is false; with the elements of `work` the result
+        has its own only after a wait.
+        """
+        is_elsewhere = work is not None and work is not result
+        if (wait or is_elsewhere) and self.event is not None:
             self.event.wait()
+        if is_elsewhere:
+            _usm.copy(result, work)
         return result
+
+
+def span(array):
+    """The first byte of an array's elements, and the one behind the last."""
+    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides)]
+    first = array._address + sum(step for step in reach if step < 0)
+    return first, array._address + sum(step for step in reach if step > 0) + array.itemsize
+
+
+def place_of_work(out, result, sources):
+    """Where launches write a result: a new array if `out` overlaps a source that they still read
+    when they write, else the result. `Run.finish` copies it. An item may write the element that it
+    alone reads.
+    """
+    if out is None or not result.size:
+        return result
+    begin, end = span(result)
+    for source in sources:
+        first, last = span(source)
+        if source.size and begin < last and first < end and not (source.shape == result.shape and is_in_place(result, source)):
+            return empty(result.shape, result.dtype, queue=result.queue)
+    return result
 
 
 def is_in_place(out, array):

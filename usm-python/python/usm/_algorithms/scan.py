@@ -10,7 +10,7 @@ from ..errors import RequestError
 from .axes import are_for_items, axis_of, given_rows, put_back, result_rows, scan_of_rows
 from .operations import operation_of
 from .reduce import of_chunks, of_groups
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, place_of_work, result_array, scratch, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -177,9 +177,11 @@ def scan(
             _scan_rows(run, operation, given_rows(x, axes), axes, dtype, neutral, bool(exclusive), result)
         return run.finish(result, wait)
     result = result_array(out, (x.size,), dtype, x.queue)
+    source = flat(x)
+    work = place_of_work(out, result, (source,))
     if x.size:
-        launch_scan(run, operation, flat(x), dtype, neutral, bool(exclusive), result)
-    return run.finish(result, wait)
+        launch_scan(run, operation, source, dtype, neutral, bool(exclusive), work)
+    return run.finish(result, wait, work)
 
 
 def _scan_rows(run, operation, rows, axes, dtype, neutral, exclusive, result):

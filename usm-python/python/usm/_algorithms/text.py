@@ -1,6 +1,7 @@
 """Expressions that are given as text, and the functions that they may call."""
 
 import ast
+import cmath
 import linecache
 import math
 
@@ -39,18 +40,42 @@ def square(x):
     return x * x
 
 
-_TYPES = {name: getattr(_usm, name) for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()}
+@device_func
+def real(z):
+    """The real part of a number."""
+    return z.real
+
+
+@device_func
+def imag(z):
+    """The imaginary part of a number; 0 of a real one."""
+    return z.imag
+
+
+@device_func
+def conj(z):
+    """The number with the other sign of the imaginary part."""
+    return z.conjugate()
+
+
+_TYPES = {name: getattr(_usm, name) for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()}
 _MATH = (
-    "sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt fabs "
+    "sqrt log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt fabs "
     "atan2 hypot copysign floor ceil trunc fmod erf isnan isinf isfinite"
 ).split()
 #: What a text may call, besides the names of types.
 FUNCTIONS = {name: getattr(math, name) for name in _MATH if hasattr(math, name)}
-FUNCTIONS |= {function.__name__: function for function in (abs, min, max, pow, round, int, float, bool)}
-FUNCTIONS |= {function.__name__: function for function in (minimum, maximum, where, clip, square)}
+FUNCTIONS |= {function.__name__: function for function in (abs, min, max, pow, round, int, float, bool, complex)}
+FUNCTIONS |= {function.__name__: function for function in (minimum, maximum, where, clip, square, real, imag, conj)}
+#: Of real and of complex numbers.
+FUNCTIONS |= {"exp": cmath.exp, "conjugate": conj}
 FUNCTIONS |= _TYPES
 #: Numbers that a text may name.
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
+
+#: What a text may read of a number, and what it may call of one.
+_PARTS = ("real", "imag")
+_METHODS = ("conj", "conjugate")
 
 _REFUSED = (ast.Attribute, ast.Subscript, ast.Lambda, ast.NamedExpr, ast.Starred, ast.keyword, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.JoinedStr, ast.Await, ast.Yield)
 
@@ -76,7 +101,7 @@ class Text:
             if isinstance(node, ast.Call):
                 self._check_call(node)
                 called.add(node.func)
-                self.casts |= node.func.id in ("float", "float32", "float64")
+                self.casts |= isinstance(node.func, ast.Name) and node.func.id in ("float", "float32", "float64", "complex", "complex64", "complex128")
         names = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node not in called]
         for node in sorted(names, key=lambda node: (node.lineno, node.col_offset)):
             if node.id not in CONSTANTS and node.id not in self.names:
@@ -84,13 +109,15 @@ class Text:
                     raise self.error(f"`{node.id}` is a function: call it, or take another name")
                 self.names.append(node.id)
         for node in ast.walk(self.tree):
-            if isinstance(node, _REFUSED):
+            if isinstance(node, _REFUSED) and not (isinstance(node, ast.Attribute) and (node in called or node.attr in _PARTS)):
                 raise self.error(f"`{ast.unparse(node)}` is not for expressions: names, numbers, operators and calls are")
 
     def error(self, message):
         return RequestError(f"{self.what} {self.text!r}: {message}")
 
     def _check_call(self, node):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and not node.args and not node.keywords:
+            return
         if not isinstance(node.func, ast.Name):
             raise self.error(f"a call of `{ast.unparse(node.func)}`: write the name of the function alone")
         if node.func.id not in FUNCTIONS:

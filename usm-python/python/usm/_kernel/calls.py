@@ -9,7 +9,7 @@ from . import names
 from .inline import DeviceFunction
 from .mathematics import MATH, Mathematics
 from .types import COMPLEX, of_dtype
-from .values import Cpx, Method, Static
+from .values import Cpx, Method, Static, Val
 from .work_items import QUERIES
 
 
@@ -59,7 +59,7 @@ class Calls:
             return self.word(function.__name__, node, alone)
         if kind is DeviceFunction:
             return self.inline_call(function, node)
-        if kind is Method and function.reference.__class__ is Cpx:
+        if kind is Method and function.reference.__class__ in (Cpx, Val):
             self.given_arguments(node, 0)
             return self.conjugated(function.reference)
         if kind is Method:

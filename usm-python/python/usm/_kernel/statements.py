@@ -81,6 +81,8 @@ class Statements:
         """`a, b = ..`: all values are read before a name is set."""
         if found.__class__ is Static and isinstance(found.value, (tuple, list)):
             found = Tup([Static(item) for item in found.value])
+        if found.__class__ is Arr:
+            raise self.error(node, f"`{found.name}` is an array, and only tuples are taken apart: write an index for each element")
         if found.__class__ is not Tup:
             raise self.error(node, "a number cannot be taken apart: a tuple can")
         if len(found.items) != len(target.elts):
