@@ -141,7 +141,10 @@ fn what_does_not_fit_is_refused_with_its_option() {
     let saxpy = ["--kernel", "saxpy"];
     let arrays = ["--arg", "f32:8", "--arg", "f32:8"];
     for (more, message) in [
-        (vec!["--global", "8"], "--kernel: several kernels, choose one: saxpy, gather, halves, reverse"),
+        (
+            vec!["--global", "8"],
+            "--kernel: several kernels, choose one: saxpy, gather, halves, last, reverse",
+        ),
         (vec!["--kernel", "no", "--global", "8"], "no kernel `no`; there are: saxpy"),
         ([&saxpy[..], &["--arg", "1"], &arrays].concat(), "--global: a kernel of a file needs its range"),
         (
