@@ -302,6 +302,18 @@ def test_loading_leaves_no_file_open_and_no_memory(tmp_path):
     assert sys.platform != "linux" or len(os.listdir("/proc/self/fd")) <= before + 2
 
 
+def test_structures_keep_their_padding(tmp_path):
+    inner = np.dtype([("x", "i1"), ("y", "<f4")], align=True)
+    dtype = np.dtype([("a", "<i4"), ("b", "<f8"), ("c", inner, (2,))], align=True)
+    data = np.zeros(3, dtype)
+    data["b"] = [1, 2, 3]
+    np.save(tmp_path / "a.npy", data)
+    np.savez(tmp_path / "a.npz", a=data)
+    for loaded in (usm.load(tmp_path / "a.npy"), usm.load(tmp_path / "a.npz")["a"]):
+        assert loaded.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(loaded), data)
+
+
 def test_the_import_brings_no_modules_of_files():
     program = "import sys, usm\nassert not {'json', 'zipfile', 'mmap', 'usm._files'} & set(sys.modules)\nassert 'load' in dir(usm) and usm.load and usm.save\n"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -1,8 +1,8 @@
 """Kernels of public programs, written anew: results beside NumPy's at odd sizes, and their proofs.
 
 States: proven; inspected; unordered, where memory decides which item comes first; and checked,
-where it decides whether an index is inside. Here are those of dpbench; Rodinia and other suites
-have files of their own.
+where it decides whether an index is inside. Here are those of dpbench, Taichi and
+Warp; other suites have files of their own.
 """
 
 import math
@@ -52,7 +52,7 @@ def check(name, queue):
     for found, expected in function(launches):
         found, expected = usm.to_numpy(found), np.asarray(expected)
         assert found.shape == expected.shape
-        near = {"f4": 2e-5, "f8": 1e-11}.get(found.dtype.str[1:])
+        near = {"f4": 2e-5, "f8": 1e-11, "c16": 1e-11}.get(found.dtype.str[1:])
         if near is None:
             np.testing.assert_array_equal(found, expected)
         else:
@@ -286,6 +286,96 @@ def _(launch):
     cosine, angle, energy = 2 * c - 1, 2 * np.pi * f, -np.log(q)
     sine = np.sqrt(1 - cosine**2)
     return [(output, np.stack([energy, energy * sine * np.sin(angle), energy * sine * np.cos(angle), energy * cosine], 2))]
+
+
+# Taichi and Warp.
+
+
+@usm.kernel
+def life_count(alive, counts):
+    i, j = usm.get_global_id(0), usm.get_global_id(1)
+    n, m = alive.shape
+    total = 0
+    for di in range(-1, 2):
+        for dj in range(-1, 2):
+            if di != 0 or dj != 0:
+                total += alive[(i + di + n) % n, (j + dj + m) % m]
+    counts[i, j] = total
+
+
+@program("taichi life", life_count="inspected")
+def _(launch):
+    alive = np.random.default_rng(1).integers(0, 2, (23, 29))
+    counts = launch.array(np.zeros((23, 29), int))
+    launch(life_count, usm.Range(23, 29), launch.array(alive), counts)
+    turns = [(di, dj) for di in (-1, 0, 1) for dj in (-1, 0, 1) if di or dj]
+    return [(counts, sum(np.roll(alive, turn, (0, 1)) for turn in turns))]
+
+
+@usm.kernel
+def springs(x, pairs, rest, force):
+    s = usm.get_global_id(0)
+    i, j = pairs[s, 0], pairs[s, 1]
+    a, b = x[i], x[j]
+    d = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    length = np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+    f = 3 * (length - rest[s]) / length
+    for k in range(3):
+        step = f * (b[k] - a[k])
+        usm.atomic.add(force, (i, k), step)
+        usm.atomic.sub(force, (j, k), step)
+
+
+@program("warp cloth springs", springs="checked")
+def _(launch):
+    x, random = randoms(37, 3), np.random.default_rng(1)
+    pairs = np.stack([random.permutation(37)[:2] for _ in range(101)])
+    rest, force = randoms(101), launch.array(np.zeros((37, 3)))
+    launch(springs, 101, *map(launch.array, (x, pairs, rest)), force)
+    d = x[pairs[:, 1]] - x[pairs[:, 0]]
+    length = np.linalg.norm(d, axis=1)
+    f, wanted = (3 * (length - rest) / length)[:, None] * d, np.zeros((37, 3))
+    np.add.at(wanted, pairs[:, 0], f)
+    np.subtract.at(wanted, pairs[:, 1], f)
+    return [(force, wanted)]
+
+
+@usm.kernel
+def primes(counts):
+    n = usm.get_global_id(0)
+    is_prime, k = n > 1, 2
+    while k * k <= n and is_prime:
+        is_prime = n % k != 0
+        k += 1
+    if is_prime:
+        usm.atomic.add(counts, 0, 1)
+
+
+@program("taichi primes", primes="proven")
+def _(launch):
+    counts = launch.array(np.zeros(1, int))
+    launch(primes, 1009, counts)
+    return [(counts, [168])]
+
+
+@usm.kernel
+def lcs(a, b, f):
+    for i in range(1, a.size + 1):
+        for j in range(1, b.size + 1):
+            same = 1 if a[i - 1] == b[j - 1] else 0
+            f[i, j] = max(f[i - 1, j - 1] + same, f[i - 1, j], f[i, j - 1])
+
+
+@program("taichi lcs", lcs="inspected")
+def _(launch):
+    a, b = np.random.default_rng(1).integers(0, 9, (2, 53))
+    f = launch.array(np.zeros((54, 54), int))
+    launch(lcs, 1, launch.array(a), launch.array(b), f)
+    wanted = np.zeros((54, 54), int)
+    for i in range(1, 54):
+        for j in range(1, 54):
+            wanted[i, j] = max(wanted[i - 1, j - 1] + (a[i - 1] == b[j - 1]), wanted[i - 1, j], wanted[i, j - 1])
+    return [(f, wanted)]
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))

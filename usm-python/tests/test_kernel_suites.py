@@ -1,4 +1,4 @@
-"""Kernels of SHOC, PolyBench, Taichi and Warp, as those in `test_kernel_programs.py`."""
+"""Kernels of SHOC and PolyBench, written anew, as those in `test_kernel_programs.py`."""
 
 import numpy as np
 import pytest
@@ -69,6 +69,97 @@ def _(launch):
     starts, x, y = np.searchsorted(rows, np.arange(n + 1)), randoms(97), launch.array(np.zeros(n))
     launch(spmv_vector, (-(-n // 4) * 128, 128), *map(launch.array, (dense[rows, columns], columns, starts, x)), y)
     return [(y, dense @ x)]
+
+
+@usm.kernel
+def fft(x, out):
+    a = usm.local.array(64, np.complex128)
+    row, t = usm.get_group_id(0), usm.get_local_id(0)
+    a[t] = x[row, t]
+    a[t + 32] = x[row, t + 32]
+    usm.barrier(LOCAL)
+    for stage in range(6):
+        size = 1 << stage
+        part = t % size
+        u, v = a[t], a[t + 32] * np.exp(-1j * np.pi * part / size)
+        usm.barrier(LOCAL)
+        a[2 * t - part] = u + v
+        a[2 * t - part + size] = u - v
+        usm.barrier(LOCAL)
+    out[row, t] = a[t]
+    out[row, t + 32] = a[t + 32]
+
+
+@program("shoc fft", fft="inspected")
+def _(launch):
+    x = randoms(7, 64) + 1j * randoms(7, 64, seed=4)
+    out = launch.array(np.zeros_like(x))
+    launch(fft, (7 * 32, 32), launch.array(x), out)
+    return [(out, np.fft.fft(x))]
+
+
+@usm.kernel
+def radix_count(keys, shift, counts):
+    mine = usm.local.array((4, 16), np.int32)
+    group, t = usm.get_group_id(0), usm.get_local_id(0)
+    for digit in range(4):
+        mine[digit, t] = 0
+    for k in range(64 * group + t, min(64 * group + 64, keys.size), 16):
+        mine[(keys[k] >> shift) & 3, t] += 1
+    usm.barrier(LOCAL)
+    if t < 4:
+        total = 0
+        for other in range(16):
+            total += mine[t, other]
+        counts[t, group] = total
+
+
+@usm.kernel
+def radix_scan(counts, starts):
+    total = 0
+    for digit in range(4):
+        for group in range(counts.shape[1]):
+            starts[digit, group] = total
+            total += counts[digit, group]
+
+
+@usm.kernel
+def radix_scatter(keys, shift, starts, out):
+    digits = usm.local.array(16, np.int64)
+    first = usm.local.array(4, np.int64)
+    group, t = usm.get_group_id(0), usm.get_local_id(0)
+    if t < 4:
+        first[t] = starts[t, group]
+    for step in range(4):
+        k = 64 * group + 16 * step + t
+        digits[t] = (keys[k] >> shift) & 3 if k < keys.size else 4
+        usm.barrier(LOCAL)
+        rank, same = 0, 0
+        for other in range(16):
+            rank += digits[other] == digits[t] and other < t
+            same += digits[other] == t
+        if k < keys.size:
+            out[first[digits[t]] + rank] = keys[k]
+        usm.barrier(LOCAL)
+        if t < 4:
+            first[t] += same
+        usm.barrier(LOCAL)
+
+
+@program("shoc radix sort", radix_count="unordered", radix_scan="inspected", radix_scatter="unordered")
+def _(launch):
+    x = np.random.default_rng(1).integers(0, 1 << 8, 211, dtype="u4")
+    keys, out = launch.array(x), launch.array(x)
+    counts, starts = launch.array(np.zeros((4, 4), "i4")), launch.array(np.zeros((4, 4), int))
+    for shift in range(0, 8, 2):
+        launch(radix_count, (64, 16), keys, shift, counts)
+        launch(radix_scan, 1, counts, starts)
+        launch(radix_scatter, (64, 16), keys, shift, starts, out)
+        keys, out = out, keys
+    return [(keys, np.sort(x))]
+
+
+# PolyBench.
 
 
 @usm.kernel
@@ -180,55 +271,6 @@ def _(launch):
 
 
 @usm.kernel
-def life_count(alive, counts):
-    i, j = usm.get_global_id(0), usm.get_global_id(1)
-    n, m = alive.shape
-    total = 0
-    for di in range(-1, 2):
-        for dj in range(-1, 2):
-            if di != 0 or dj != 0:
-                total += alive[(i + di + n) % n, (j + dj + m) % m]
-    counts[i, j] = total
-
-
-@program("taichi life", life_count="inspected")
-def _(launch):
-    alive = np.random.default_rng(1).integers(0, 2, (23, 29))
-    counts = launch.array(np.zeros((23, 29), int))
-    launch(life_count, usm.Range(23, 29), launch.array(alive), counts)
-    turns = [(di, dj) for di in (-1, 0, 1) for dj in (-1, 0, 1) if di or dj]
-    return [(counts, sum(np.roll(alive, turn, (0, 1)) for turn in turns))]
-
-
-@usm.kernel
-def springs(x, pairs, rest, force):
-    s = usm.get_global_id(0)
-    i, j = pairs[s, 0], pairs[s, 1]
-    a, b = x[i], x[j]
-    d = b[0] - a[0], b[1] - a[1], b[2] - a[2]
-    length = np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-    f = 3 * (length - rest[s]) / length
-    for k in range(3):
-        step = f * (b[k] - a[k])
-        usm.atomic.add(force, (i, k), step)
-        usm.atomic.sub(force, (j, k), step)
-
-
-@program("warp cloth springs", springs="checked")
-def _(launch):
-    x, random = randoms(37, 3), np.random.default_rng(1)
-    pairs = np.stack([random.permutation(37)[:2] for _ in range(101)])
-    rest, force = randoms(101), launch.array(np.zeros((37, 3)))
-    launch(springs, 101, *map(launch.array, (x, pairs, rest)), force)
-    d = x[pairs[:, 1]] - x[pairs[:, 0]]
-    length = np.linalg.norm(d, axis=1)
-    f, wanted = (3 * (length - rest) / length)[:, None] * d, np.zeros((37, 3))
-    np.add.at(wanted, pairs[:, 0], f)
-    np.subtract.at(wanted, pairs[:, 1], f)
-    return [(force, wanted)]
-
-
-@usm.kernel
 def jacobi(a, b):
     i, j = usm.get_global_id(0) + 1, usm.get_global_id(1) + 1
     if i < a.shape[0] - 1 and j < a.shape[1] - 1:
@@ -285,60 +327,71 @@ def _(launch):
 
 
 @usm.kernel
-def doitgen(a, c4, total):
-    r, q = usm.get_global_id(0), usm.get_global_id(1)
-    for p in range(c4.shape[1]):
-        total[r, q, p] = 0.0
-        for s in range(c4.shape[0]):
-            total[r, q, p] += a[r, q, s] * c4[s, p]
-    for p in range(c4.shape[1]):
-        a[r, q, p] = total[r, q, p]
-
-
-@program("polybench doitgen", doitgen="inspected")
-def _(launch):
-    x, c4 = randoms(7, 11, 13), randoms(13, 13, seed=4)
-    a = launch.array(x)
-    launch(doitgen, usm.Range(7, 11), a, launch.array(c4), launch.array(np.zeros_like(x)))
-    return [(a, x @ c4)]
+def gemver_update(a, u1, v1, u2, v2):
+    i, j = usm.get_global_id(0), usm.get_global_id(1)
+    a[i, j] += u1[i] * v1[j] + u2[i] * v2[j]
 
 
 @usm.kernel
-def primes(counts):
-    n = usm.get_global_id(0)
-    is_prime, k = n > 1, 2
-    while k * k <= n and is_prime:
-        is_prime = n % k != 0
-        k += 1
-    if is_prime:
-        usm.atomic.add(counts, 0, 1)
-
-
-@program("taichi primes", primes="proven")
-def _(launch):
-    counts = launch.array(np.zeros(1, int))
-    launch(primes, 1009, counts)
-    return [(counts, [168])]
+def gemver_transposed(a, beta, x, y, z):
+    i = usm.get_global_id(0)
+    for j in range(a.shape[0]):
+        x[i] += beta * a[j, i] * y[j]
+    x[i] += z[i]
 
 
 @usm.kernel
-def lcs(a, b, f):
-    for i in range(1, a.size + 1):
-        for j in range(1, b.size + 1):
-            same = 1 if a[i - 1] == b[j - 1] else 0
-            f[i, j] = max(f[i - 1, j - 1] + same, f[i - 1, j], f[i, j - 1])
+def gemver_product(a, alpha, x, w):
+    i = usm.get_global_id(0)
+    for j in range(a.shape[1]):
+        w[i] += alpha * a[i, j] * x[j]
 
 
-@program("taichi lcs", lcs="inspected")
+@program("polybench gemver", gemver_update="proven", gemver_transposed="proven", gemver_product="proven")
 def _(launch):
-    a, b = np.random.default_rng(1).integers(0, 9, (2, 53))
-    f = launch.array(np.zeros((54, 54), int))
-    launch(lcs, 1, launch.array(a), launch.array(b), f)
-    wanted = np.zeros((54, 54), int)
-    for i in range(1, 54):
-        for j in range(1, 54):
-            wanted[i, j] = max(wanted[i - 1, j - 1] + (a[i - 1] == b[j - 1]), wanted[i - 1, j], wanted[i, j - 1])
-    return [(f, wanted)]
+    n = 37
+    a, (u1, v1, u2, v2, y, z) = randoms(n, n), randoms(6, n, seed=4)
+    m, x, w = launch.array(a), launch.array(np.zeros(n)), launch.array(np.zeros(n))
+    launch(gemver_update, usm.Range(n, n), m, *map(launch.array, (u1, v1, u2, v2)))
+    launch(gemver_transposed, n, m, 0.5, x, launch.array(y), launch.array(z))
+    launch(gemver_product, n, m, 1.5, x, w)
+    a = a + np.outer(u1, v1) + np.outer(u2, v2)
+    wanted = 0.5 * a.T @ y + z
+    return [(x, wanted), (w, 1.5 * a @ wanted)]
+
+
+@usm.kernel
+def adi_rows(x, a, b):
+    i = usm.get_global_id(0)
+    for j in range(1, x.shape[1]):
+        x[i, j] -= x[i, j - 1] * a[i, j] / b[i, j - 1]
+        b[i, j] -= a[i, j] * a[i, j] / b[i, j - 1]
+    x[i, x.shape[1] - 1] /= b[i, x.shape[1] - 1]
+
+
+@usm.kernel
+def adi_columns(x, a, b):
+    j = usm.get_global_id(0)
+    for i in range(1, x.shape[0]):
+        x[i, j] -= x[i - 1, j] * a[i, j] / b[i - 1, j]
+        b[i, j] -= a[i, j] * a[i, j] / b[i - 1, j]
+    x[x.shape[0] - 1, j] /= b[x.shape[0] - 1, j]
+
+
+@program("polybench adi", adi_rows="inspected", adi_columns="inspected")
+def _(launch):
+    n = 23
+    x, a, b = randoms(n, n), randoms(n, n, seed=4), 3 + randoms(n, n, seed=5)
+    one, two, three = map(launch.array, (x, a, b))
+    launch(adi_rows, n, one, two, three)
+    launch(adi_columns, n, one, two, three)
+    for turn in range(2):
+        x, a, b = x.T.copy(), a.T.copy(), b.T.copy()
+        for i in range(1, n):
+            x[i] -= x[i - 1] * a[i] / b[i - 1]
+            b[i] -= a[i] ** 2 / b[i - 1]
+        x[-1] /= b[-1]
+    return [(one, x)]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in _BEFORE])

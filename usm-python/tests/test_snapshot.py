@@ -123,6 +123,14 @@ def lines():
     usm.history(0, lines=False)
 
 
+def test_the_lines_begin_with_the_callers(lines):
+    data = usm.asarray([3.0, 1.0, 2.0], queue="host")
+    made = [usm.sort(data), usm.elementwise("2 * x")(data)]
+    ours = [block["lines"][0] for block in usm.snapshot().blocks if block["lines"]]
+    named = [(file, name) for file, _, name in ours]
+    assert named.count((__file__, "test_the_lines_begin_with_the_callers")) >= len(made), ours
+
+
 def test_the_history_names_queue_and_line(queue, kind, lines):
     context = usm.Context(queue.device)
     first, second = usm.Queue(context), usm.Queue(context)

@@ -324,7 +324,8 @@ def _safetensors(file: _File) -> tuple[dict[str, _Part], dict[str, str]]:
         raise file.wrong(f"{file.size} bytes, but a safetensors file has 8 and more")
     count = int.from_bytes(file.read(0, 8), "little")
     if count > _MOST_HEADER or count > file.size - 8:
-        raise file.wrong(f"a header of {count} bytes, above {min(_MOST_HEADER, file.size - 8)}")
+        most = min(_MOST_HEADER, file.size - 8)
+        raise file.wrong(f"a header of {count} bytes, above {most}: the file is cut, or no safetensors file")
     text = file.read(8, count)
     if text[:1] != b"{":
         raise file.wrong("byte 8: the header does not begin with a brace")
@@ -413,8 +414,13 @@ def _type_of(file: _File, place: str, descr: _Any) -> DType:
     if "O" in _letters(descr):
         raise file.wrong(f"{place}descr: Python objects are not loaded: they would run code of the file")
     try:
+        if isinstance(descr, list):
+            from numpy.lib.format import descr_to_dtype
+
+            # A member without a name is padding.
+            descr = descr_to_dtype(descr)
         return DType(descr)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, IndexError) as error:
         raise file.wrong(f"{place}descr: {_short(descr)}: {error}") from None
 
 

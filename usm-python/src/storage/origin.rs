@@ -145,10 +145,13 @@ pub(crate) fn live(context: u64) -> HashMap<usize, Origin> {
     notes.iter().map(|note| (note.address, note.origin.clone())).collect()
 }
 
-/// The Python calls of this thread, innermost first.
+/// The Python calls of this thread, innermost first, from the one that called this package.
 fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
     let mut frames = Vec::new();
     let mut next = py.import(name!(py, "sys"))?.call_method1(name!(py, "_getframe"), (0,))?;
+    while !next.is_none() && is_of_package(&next)? {
+        next = next.getattr(name!(py, "f_back"))?;
+    }
     while !next.is_none() && frames.len() < DEPTH {
         let code = next.getattr(name!(py, "f_code"))?;
         // A line may be unknown: `None`.
@@ -159,6 +162,16 @@ fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
         next = next.getattr(name!(py, "f_back"))?;
     }
     Ok(frames)
+}
+
+/// Whether a frame runs Python code of this package, which allocates for its caller.
+fn is_of_package(frame: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = frame.py();
+    let globals = frame.getattr(name!(py, "f_globals"))?;
+    let Ok(name) = globals.get_item(name!(py, "__name__")).and_then(|name| name.extract::<String>()) else {
+        return Ok(false);
+    };
+    Ok(name == "usm" || name.starts_with("usm."))
 }
 
 /// The origin of each record in a context's history; `None` without a note. A free has the origin

@@ -127,6 +127,8 @@ def histogram(
     counted.
     """
     x = given_array(x)
+    if not hasattr(bins, "__index__"):
+        raise TypeError(f"bins is a {type(bins).__name__}, a number of equal bins is needed; edges of your own are not supported")
     bins = index(bins)
     if not 1 <= bins < 1 << 31:
         raise RequestError(f"{bins} bins: 1 to {(1 << 31) - 1} are possible")
