@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::error::Refusal;
 use crate::kernel::{Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
+use crate::operator::Binary;
 
 /// Which variables may differ between the items of a group.
 #[derive(Clone, Debug)]
@@ -15,13 +16,31 @@ pub struct Uniformity {
     varying: Vec<Option<Place>>,
 }
 
-/// Calls `note` for the indices in an expression.
-fn indices(expr: &Expr, note: &mut dyn FnMut(&Expr)) {
-    expr.for_each(&mut |part| {
-        if let ExprKind::Load(_, index) = &part.kind {
+/// Calls `note` for what decides whether an element outside is read: the indices in an expression,
+/// and the conditions under which operands with an index are evaluated. Returns whether it has an
+/// index.
+fn indices(expr: &Expr, note: &mut dyn FnMut(&Expr)) -> bool {
+    match &expr.kind {
+        ExprKind::Load(_, index) => {
             note(index);
+            true
         }
-    });
+        ExprKind::Binary(Binary::AndThen | Binary::OrElse, condition, other) => {
+            let is_lazy = indices(other, note);
+            if is_lazy {
+                note(condition);
+            }
+            indices(condition, note) | is_lazy
+        }
+        ExprKind::Select(condition, one, other) => {
+            let is_lazy = indices(one, note) | indices(other, note);
+            if is_lazy {
+                note(condition);
+            }
+            indices(condition, note) | is_lazy
+        }
+        _ => expr.operands().into_iter().fold(false, |any, operand| any | indices(operand, note)),
+    }
 }
 
 /// Receives each statement, and the place where the group's items diverged if not all of them reach
@@ -131,10 +150,14 @@ impl Uniformity {
                     if !kernel.unordered.is_empty() =>
                 {
                     note(index);
-                    stmt.for_each_expr(&mut |expr| indices(expr, &mut note));
+                    stmt.for_each_expr(&mut |expr| {
+                        indices(expr, &mut note);
+                    });
                 }
                 StmtKind::Set(..) if !kernel.unordered.is_empty() => {
-                    stmt.for_each_expr(&mut |expr| indices(expr, &mut note));
+                    stmt.for_each_expr(&mut |expr| {
+                        indices(expr, &mut note);
+                    });
                 }
                 _ => stmt.for_each_expr(&mut note),
             }

@@ -452,6 +452,16 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
     }
 }
 
+/// Reads an index once that memory gives: a second read may differ.
+fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt>) {
+    if scope.may_change(index) {
+        let (ty, at) = (index.ty, index.place);
+        let kept = scope.hidden("index", ty, at);
+        let value = core::mem::replace(index, Expr::variable(kept, ty, at));
+        out.push(Stmt::new(StmtKind::Set(kept, value), at));
+    }
+}
+
 fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let at = place_of(binary.op.span());
     match &*binary.left {
@@ -464,17 +474,19 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
             Ok(())
         }
         Rust::Index(index) => {
-            let (array, index, right) = written(index, &binary.right, Some(operator), scope)?;
+            let (array, mut index, right) = written(index, &binary.right, Some(operator), scope)?;
             out.append(&mut scope.before);
             let at = index.place;
+            keep_index(&mut index, scope, out);
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
             Ok(())
         }
         Rust::Field(field) if structure::is_element(&field.base, scope) => {
-            let (array, index, right) = written_field(field, &binary.right, Some(operator), scope)?;
+            let (array, mut index, right) = written_field(field, &binary.right, Some(operator), scope)?;
             out.append(&mut scope.before);
             let at = index.place;
+            keep_index(&mut index, scope, out);
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
             Ok(())

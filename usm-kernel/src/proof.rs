@@ -44,9 +44,11 @@ pub enum ItemOrder {
     /// kept, so a launch of the same range, lengths and values takes no time for it.
     Inspected,
     /// Two work-items may, and nobody can tell, because indices or conditions follow from memory.
-    /// The launch runs *unordered*: each access is a whole one, so a read gives what some item
-    /// wrote or what was there before, but nothing says which. `a[i] += 1` may lose additions. A
-    /// launch that [needs a proof](crate::Launch::require_proof) is refused.
+    /// The launch runs *unordered*: each access of a number is a whole one, so a read gives what
+    /// some item wrote or what was there before, but nothing says which; a structure or complex
+    /// number is accessed field by field. `a[i] += 1` may lose additions. A launch that [needs a
+    /// proof](crate::Launch::require_proof) is refused. Without the feature `alloc` nothing can
+    /// find this out, so such a launch is [undecided](Self::Undecided) and refused.
     Unordered {
         /// The array.
         array: &'static str,

@@ -25,6 +25,12 @@ fn halves(y: &mut [u64]) {
     y[global_id(0) / 2] = 1;
 }
 
+#[kernel]
+fn last(places: &[u32], y: &mut [u64]) {
+    let i = global_id(0);
+    y[places[i] as u64 % 3] = i;
+}
+
 #[kernel(group = 8)]
 fn reverse(a: &mut [i16]) {
     #[local]
@@ -106,6 +112,15 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
         serde_json::json!({"kernel": "gather", "device": "host:host:0", "global": [9], "ok": true})
     );
 
+    // Any order of the items is right.
+    let ran = run(&["last", "--arg", "u32:9", "--arg", "u64:3", "--global", "9", "--json"]);
+    assert_eq!((ran.code, &*ran.stderr), (0, "usm: warning: not compared: its order is unknown\n"));
+    let report = ran.json();
+    assert_eq!(
+        (&report["ok"], &report["not_compared"]),
+        (&serde_json::Value::Null, &"its order is unknown".into())
+    );
+
     // Results that are no success.
     let ran = run(&["gather", "--arg", "u32:9", "--arg", "f64:10", "--arg", "f64:9", "--global", "9"]);
     assert_eq!((ran.code, &*ran.stdout), (1, ""));
@@ -126,7 +141,10 @@ fn what_does_not_fit_is_refused_with_its_option() {
     let saxpy = ["--kernel", "saxpy"];
     let arrays = ["--arg", "f32:8", "--arg", "f32:8"];
     for (more, message) in [
-        (vec!["--global", "8"], "--kernel: several kernels, choose one: saxpy, gather, halves, reverse"),
+        (
+            vec!["--global", "8"],
+            "--kernel: several kernels, choose one: saxpy, gather, halves, last, reverse",
+        ),
         (vec!["--kernel", "no", "--global", "8"], "no kernel `no`; there are: saxpy"),
         ([&saxpy[..], &["--arg", "1"], &arrays].concat(), "--global: a kernel of a file needs its range"),
         (

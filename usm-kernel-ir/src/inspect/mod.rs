@@ -124,6 +124,24 @@ pub fn inspect(kernel: &Kernel, arrays: &[ArrayId], shape: &Shape<'_>, steps: u6
     }
 }
 
+/// A race of two accesses to this array that the launch surely has, because neither indices nor
+/// conditions of these follow from memory.
+pub(crate) fn sure_race(kernel: &Kernel, array: ArrayId, shape: &Shape<'_>, steps: u64) -> Option<Clash> {
+    let plan = sure_plan(kernel, &[array])?;
+    match run::run(kernel, &plan, &[array], shape, steps) {
+        Verdict::Race(clash) => Some(*clash),
+        _ => None,
+    }
+}
+
+/// The plan for the accesses that all launches have; `None` without any.
+fn sure_plan(kernel: &Kernel, arrays: &[ArrayId]) -> Option<Plan> {
+    let plan = Plan::new(kernel, Targets::Sure(arrays)).ok()?;
+    let mut some = false;
+    plan.for_each_touch(&mut |_| some = true);
+    some.then_some(plan)
+}
+
 /// Whether an index of this array follows from the contents of arrays or from floating point
 /// numbers, so that no inspection decides which elements items access.
 pub(crate) fn follows_from_memory(kernel: &Kernel, array: ArrayId) -> bool {
@@ -149,7 +167,9 @@ const KEPT: usize = 16;
 struct Kept<Q, A> {
     question: Q,
     plan: Result<Plan, Doubt>,
-    /// The numbers that the plan reads.
+    /// The plan for the accesses that all launches have, of an unordered array.
+    sure: Option<Plan>,
+    /// The numbers that the plans read.
     lengths: Vec<ArrayId>,
     values: Vec<ValueId>,
     answers: Vec<(Vec<u64>, A)>,
@@ -215,13 +235,22 @@ impl Inspector {
             Some(at) => at,
             None => {
                 let plan = Plan::new(kernel, Targets::Order(&arrays));
-                self.orders.push(Kept::new(kernel, (arrays.clone(), &arrays), plan));
+                let is_unordered = arrays.iter().all(|array| self.claims.unordered.contains(array));
+                let sure = is_unordered.then(|| sure_plan(kernel, &arrays)).flatten();
+                self.orders.push(Kept::new(kernel, (arrays.clone(), &arrays), plan, sure));
                 self.orders.len() - 1
             }
         };
-        let run = |arrays: &Vec<ArrayId>, plan: &Result<Plan, Doubt>| match plan {
-            Ok(plan) => run::run(kernel, plan, arrays, shape, MOST_STEPS),
-            Err(doubt) => Verdict::Undecided(doubt.clone()),
+        let run = |kept: &Kept<Vec<ArrayId>, Verdict>| {
+            let inspected = |plan| run::run(kernel, plan, &kept.question, shape, MOST_STEPS);
+            let verdict = match &kept.plan {
+                Ok(plan) => inspected(plan),
+                Err(doubt) => Verdict::Undecided(doubt.clone()),
+            };
+            // What memory decides must not hide a race that it does not.
+            let is_of_memory = matches!(verdict, Verdict::Undecided(Doubt::Memory(_) | Doubt::Possible(_)));
+            let sure = kept.sure.as_ref().filter(|_| is_of_memory).map(inspected);
+            sure.filter(|sure| matches!(sure, Verdict::Race(_))).unwrap_or(verdict)
         };
         self.orders[at].answer(shape, first, run)
     }
@@ -263,7 +292,7 @@ impl Inspector {
                 let targets: Vec<_> = open.iter().map(target).collect();
                 let arrays: Vec<ArrayId> = targets.iter().map(|(array, _)| *array).collect();
                 let plan = Plan::new(kernel, Targets::Bounds(&targets));
-                self.bounds.push(Kept::new(kernel, (open.clone(), &arrays), plan));
+                self.bounds.push(Kept::new(kernel, (open.clone(), &arrays), plan, None));
                 self.bounds.len() - 1
             }
         };
@@ -276,7 +305,7 @@ impl Inspector {
         if !self.bounds[at].plan.as_ref().is_ok_and(knows_some) {
             return open;
         }
-        let run = |open: &Vec<usize>, plan: &Result<Plan, Doubt>| {
+        let run = |Kept { question: open, plan, .. }: &Kept<Vec<usize>, Vec<usize>>| {
             let outside = |plan| run::outside(kernel, plan, shape, MOST_STEPS);
             match plan.as_ref().ok().and_then(|plan| Some((plan, outside(plan)?))) {
                 Some((plan, outside)) => {
@@ -294,14 +323,19 @@ impl Inspector {
 }
 
 impl<Q, A: Clone> Kept<Q, A> {
-    fn new(kernel: &Kernel, (question, arrays): (Q, &[ArrayId]), plan: Result<Plan, Doubt>) -> Self {
+    fn new(
+        kernel: &Kernel,
+        (question, arrays): (Q, &[ArrayId]),
+        plan: Result<Plan, Doubt>,
+        sure: Option<Plan>,
+    ) -> Self {
         let (mut lengths, mut values) = (arrays.to_vec(), Vec::new());
         let mut note = |expr: &crate::Expr| match expr.kind {
             ExprKind::Len(array) if !lengths.contains(&array) => lengths.push(array),
             ExprKind::Value(value) if !values.contains(&value) => values.push(value),
             _ => {}
         };
-        if let Ok(plan) = &plan {
+        for plan in plan.iter().chain(&sure) {
             plan.for_each(&mut note);
         }
         // The lengths of these arrays follow from sizes and scalars.
@@ -310,15 +344,10 @@ impl<Q, A: Clone> Kept<Q, A> {
                 len.for_each(&mut note);
             }
         }
-        Self { question, plan, lengths, values, answers: Vec::new(), asked: Vec::new() }
+        Self { question, plan, sure, lengths, values, answers: Vec::new(), asked: Vec::new() }
     }
 
-    fn answer(
-        &mut self,
-        shape: &Shape<'_>,
-        first: bool,
-        run: impl FnOnce(&Q, &Result<Plan, Doubt>) -> A,
-    ) -> Option<A> {
+    fn answer(&mut self, shape: &Shape<'_>, first: bool, run: impl FnOnce(&Self) -> A) -> Option<A> {
         let lengths = self.lengths.iter().map(|id| shape.lengths.get(id.0 as usize).copied());
         let values = self.values.iter().map(|id| shape.values.get(id.0 as usize).map(|value| value.bits));
         let counts = [shape.global.len() as u64, shape.local.len() as u64].map(Some).into_iter();
@@ -337,7 +366,7 @@ impl<Q, A: Clone> Kept<Q, A> {
             self.asked.push(key);
             return None;
         }
-        let answer = run(&self.question, &self.plan);
+        let answer = run(self);
         if self.answers.len() >= KEPT {
             self.answers.remove(0);
         }

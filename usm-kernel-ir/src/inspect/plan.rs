@@ -52,6 +52,8 @@ pub(super) struct Plan {
 pub(super) enum Targets<'t> {
     /// All accesses to these arrays, and their order.
     Order(&'t [ArrayId]),
+    /// Those of them that a launch surely has: neither index nor condition follows from memory.
+    Sure(&'t [ArrayId]),
     /// The indices of these accesses. Those that follow from memory are left out.
     Bounds(&'t [(ArrayId, Place)]),
 }
@@ -59,7 +61,7 @@ pub(super) enum Targets<'t> {
 impl Targets<'_> {
     fn contains(self, array: ArrayId, place: Place) -> bool {
         match self {
-            Self::Order(arrays) => arrays.contains(&array),
+            Self::Order(arrays) | Self::Sure(arrays) => arrays.contains(&array),
             Self::Bounds(places) => places.contains(&(array, place)),
         }
     }
@@ -76,6 +78,8 @@ struct Planner<'k> {
     exact: bool,
     /// Whether an open condition is around.
     inside: bool,
+    /// Whether items may have returned under an open condition.
+    is_returned: bool,
     /// Enclosing loops: whether an open condition of its body is around.
     loops: Vec<bool>,
 }
@@ -96,6 +100,7 @@ impl Plan {
             homes,
             exact: true,
             inside: false,
+            is_returned: false,
             loops: Vec::new(),
         };
         loop {
@@ -106,7 +111,7 @@ impl Plan {
             }
         }
         let nodes = planner.block(&kernel.body)?;
-        let exact = planner.exact;
+        let exact = planner.exact || matches!(targets, Targets::Sure(_));
         let mut needed = vec![false; kernel.variables.len()];
         loop {
             let before = needed.iter().filter(|needed| **needed).count();
@@ -268,6 +273,26 @@ impl Planner<'_> {
         })
     }
 
+    /// Whether some items return under an open condition, so that others run the next round alone.
+    fn returns(&self, body: &[Stmt], open: bool) -> bool {
+        body.iter().any(|stmt| {
+            let open = open
+                || self.is_loose(stmt)
+                || matches!(&stmt.kind, StmtKind::If(condition, ..) if self.is_open(condition));
+            let is_return = matches!(stmt.kind, StmtKind::Return);
+            (open && is_return) || stmt.blocks().into_iter().any(|block| self.returns(block, open))
+        })
+    }
+
+    /// The nodes of the body of a loop.
+    fn rounds(&mut self, body: &[Stmt], loose: bool) -> Result<Vec<Node>, Doubt> {
+        self.loops.push(loose);
+        self.is_returned |= self.returns(body, self.inside);
+        let nodes = if loose { self.open_block(body) } else { self.block(body) };
+        self.loops.pop();
+        nodes
+    }
+
     /// Marks the variables that a block of this depth makes open. `around` is the depth of the
     /// innermost block under an open condition, or 0. What is set there is open behind that block,
     /// where the variable still exists, and known inside it.
@@ -371,11 +396,14 @@ impl Planner<'_> {
             }
             StmtKind::While(condition, body) => {
                 let loose = self.is_loose(stmt);
-                self.loops.push(loose);
                 let mut before = Vec::new();
+                // A condition is evaluated once at least, and again after a body that returns.
+                let outer = (self.is_returned, self.inside);
+                self.is_returned |= self.returns(body, self.inside);
+                self.inside |= loose;
                 let found = self.loads(condition, &mut before);
-                let body = if loose { self.open_block(body) } else { self.block(body) };
-                self.loops.pop();
+                (self.is_returned, self.inside) = outer;
+                let body = self.rounds(body, loose);
                 found?;
                 if loose {
                     if touches(&before) {
@@ -392,9 +420,7 @@ impl Planner<'_> {
                     self.loads(one, nodes)?;
                 }
                 let loose = self.is_loose(stmt);
-                self.loops.push(loose);
-                let body = if loose { self.open_block(body) } else { self.block(body) };
-                self.loops.pop();
+                let body = self.rounds(body, loose);
                 if loose {
                     nodes.extend(body?);
                 } else {
@@ -405,7 +431,7 @@ impl Planner<'_> {
             StmtKind::Break | StmtKind::Continue if self.loops.last() == Some(&true) => {}
             StmtKind::Break => nodes.push(Node::Break),
             StmtKind::Continue => nodes.push(Node::Continue),
-            StmtKind::Return if self.inside => self.exact = false,
+            StmtKind::Return if self.inside => (self.exact, self.is_returned) = (false, true),
             StmtKind::Return => nodes.push(Node::Return),
             StmtKind::Fence { .. } => {}
         }
@@ -439,7 +465,14 @@ impl Planner<'_> {
         if !self.targets.contains(array, place) {
             return Ok(());
         }
+        let is_sure = matches!(self.targets, Targets::Sure(_));
+        if is_sure && (self.inside || self.is_returned) {
+            return Ok(());
+        }
         if self.is_open(index) {
+            if is_sure {
+                return Ok(());
+            }
             if matches!(self.targets, Targets::Bounds(_)) {
                 self.unknown.push((array, place));
                 return Ok(());
@@ -488,8 +521,10 @@ impl Planner<'_> {
         }
         if self.is_open(condition) {
             self.exact = false;
-            nodes.extend(then);
-            nodes.extend(other);
+            if !matches!(self.targets, Targets::Sure(_)) {
+                nodes.extend(then);
+                nodes.extend(other);
+            }
         } else {
             nodes.push(Node::If(condition.clone(), then, other));
         }

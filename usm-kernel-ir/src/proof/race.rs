@@ -11,7 +11,7 @@ use super::linear::{Atom, Linear};
 use super::number::Number;
 use super::walk::{Access, Guard, Info, Kind, Needs, Walker, hull, unknown};
 use crate::error::Refusal;
-use crate::inspect::{Doubt, Verdict, follows_from_memory, inspect};
+use crate::inspect::{Doubt, Verdict, follows_from_memory, inspect, sure_race};
 use crate::kernel::{ArrayId, Kernel, Place, Space};
 use crate::scalar::{Literal, Scalar};
 
@@ -37,6 +37,7 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<(Vec<Race>, Vec<ArrayId>)
     pairs.dedup();
     let mut races: Vec<Race> = Vec::new();
     let mut fates: Vec<(ArrayId, Fate)> = Vec::new();
+    let mut sure: Vec<(ArrayId, Vec<[Place; 2]>)> = Vec::new();
     for (one, two) in pairs {
         let (one, two) = (walker.accesses[one].clone(), walker.accesses[two].clone());
         let harmless = one.kind == two.kind && one.kind != Kind::Write;
@@ -61,6 +62,17 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<(Vec<Race>, Vec<ArrayId>)
                 return Err(refusal(walker.kernel, one.array, write.place, other.place));
             }
             fates.push((one.array, fate));
+        }
+        if condition.is_none() && fates.contains(&(one.array, Fate::Unordered)) {
+            if !sure.iter().any(|(array, _)| *array == one.array) {
+                sure.push((one.array, sure_races(walker.kernel, one.array)));
+            }
+            let is_here = |places: &[Place; 2]| {
+                *places == [write.place, other.place] || *places == [other.place, write.place]
+            };
+            if sure.iter().any(|(array, places)| *array == one.array && places.iter().any(is_here)) {
+                return Err(refusal(walker.kernel, one.array, write.place, other.place));
+            }
         }
         if races.len() >= RACES {
             return Err(Refusal::new(write.place, TOO_MANY));
@@ -112,8 +124,8 @@ enum Fate {
 impl Fate {
     fn of(kernel: &Kernel, array: ArrayId) -> Self {
         let mut fate = Self::Race;
-        for (times, value, len) in &TRIALS {
-            match trial(kernel, array, (*times, *value, *len)) {
+        for sizes in &TRIALS {
+            match trial(kernel, *sizes, |shape| inspect(kernel, &[array], shape, TRIAL_STEPS)) {
                 Verdict::Free | Verdict::Undecided(Doubt::Long) => return Self::Inspection,
                 Verdict::Undecided(Doubt::Possible(_)) => fate = Self::Unordered,
                 Verdict::Race(_) | Verdict::Undecided(Doubt::Memory(_) | Doubt::Barrier(_)) => {}
@@ -123,8 +135,21 @@ impl Fate {
     }
 }
 
+/// The places of races that do not follow from memory, if all launches that were tried have one.
+fn sure_races(kernel: &Kernel, array: ArrayId) -> Vec<[Place; 2]> {
+    let race = |sizes: &(u64, u64, u64)| {
+        let clash = trial(kernel, *sizes, |shape| sure_race(kernel, array, shape, TRIAL_STEPS))?;
+        Some(clash.accesses.map(|(site, _)| site.place))
+    };
+    TRIALS.iter().map(race).collect::<Option<_>>().unwrap_or_default()
+}
+
 /// The inspection of a small launch.
-fn trial(kernel: &Kernel, array: ArrayId, (times, value, len): (u64, u64, u64)) -> Verdict {
+fn trial<T>(
+    kernel: &Kernel,
+    (times, value, len): (u64, u64, u64),
+    inspect: impl FnOnce(&Shape<'_>) -> T,
+) -> T {
     let dimensions = usize::from(kernel.dimensions);
     let own = |d: usize| kernel.group.as_ref().and_then(|group| group.get(d)).copied().unwrap_or(0);
     let local: Vec<u64> =
@@ -139,7 +164,7 @@ fn trial(kernel: &Kernel, array: ArrayId, (times, value, len): (u64, u64, u64)) 
         .collect();
     let lengths = alloc::vec![len; kernel.arrays.len()];
     let shape = Shape { global: &global, local: &local, lengths: &lengths, values: &values };
-    inspect(kernel, &[array], &shape, TRIAL_STEPS)
+    inspect(&shape)
 }
 
 /// Whether each item accesses the element of the next one, so that only a range of one item has no

@@ -96,8 +96,9 @@ impl<'l, B: Programmable> Launch<'l, B> {
     }
 
     /// Interprets the launch once, on copies of its arguments, and returns what the arrays among
-    /// the parameters contain then, in their order: what every correct run gives. `None` if
-    /// `go_on`, called every few milliseconds, returned false.
+    /// the parameters contain then, in their order: what every correct run gives, but an
+    /// [unordered](Answer::Unordered) launch may give something else. `None` if `go_on`, called
+    /// every few milliseconds, returned false.
     ///
     /// # Errors
     /// [`LaunchError::Outside`] and [`LaunchError::Refused`].

@@ -68,7 +68,7 @@ impl Writer<'_> {
         self.helpers.insert(format!(
             "{qualifiers}{c} {name}({volatile}{memory}{c} *to, {c} by)\n{{\n    \
              {volatile}{memory}{word} *word = ({volatile}{memory}{word} *)to;\n    \
-             {word} seen = *word, expected;\n    \
+             {word} seen = *(volatile {memory}{word} *)word, expected;\n    \
              do {{\n        \
              {c} before = {back}(seen);\n        \
              expected = seen;\n        \

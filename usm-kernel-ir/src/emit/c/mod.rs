@@ -24,7 +24,8 @@ use crate::uniform::Uniformity;
 pub(super) use host::host;
 pub use host::{HOST_FUNCTION, host_c};
 
-/// The kernel in OpenCL C.
+/// The kernel in OpenCL C. If its items may race on some arrays, [name
+/// these](crate::proof::Claims::name_unordered) first: accesses of others are plain.
 #[must_use]
 pub fn opencl_c(kernel: &Kernel) -> String {
     module(&[Entry::plain(kernel)], Dialect::OpenCl)
@@ -37,7 +38,7 @@ pub fn opencl_c_module(kernels: &[Kernel]) -> String {
     module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>(), Dialect::OpenCl)
 }
 
-/// The kernel in CUDA C++.
+/// The kernel in CUDA C++, as [`opencl_c`] about arrays on which items may race.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel) -> String {
     module(&[Entry::plain(kernel)], Dialect::Cuda)
