@@ -30,8 +30,8 @@ use crate::uniform::Uniformity;
 /// The scope of atomic operations and fences, as an operand.
 const DEVICE: u32 = 1;
 
-/// The kernel as the bytes of a SPIR-V module, as [`opencl_c`](super::opencl_c) about arrays on which
-/// items may race.
+/// The kernel as the bytes of a SPIR-V module, as [`opencl_c`](super::opencl_c) about arrays on
+/// which items may race.
 #[must_use]
 pub fn spirv(kernel: &Kernel) -> Vec<u8> {
     module(&[Entry::plain(kernel)])
