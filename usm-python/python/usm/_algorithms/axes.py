@@ -8,7 +8,7 @@ from .. import _usm
 from .._kernel import get_global_id, ordered_kernel
 from .._usm import _nrt_window, empty
 from ..errors import RequestError
-from .run import CHUNK, is_cpu, is_in_place, span
+from .run import CHUNK, are_apart, is_cpu
 
 #: The longest row that an item goes over alone, on a CPU and on other devices; of more rows than
 #: `MANY` any row.
@@ -100,10 +100,8 @@ def result_rows(result, axes, source):
     second value.
     """
     rows = rows_of(result, axes)
-    if rows is not None:
-        (begin, end), (first, last) = span(rows), span(source)
-        if end <= first or last <= begin or (rows.shape == source.shape and is_in_place(rows, source)):
-            return rows, None
+    if rows is not None and are_apart(rows, source):
+        return rows, None
     to = behind(result, axes)
     spare = empty(to.shape, to.dtype, queue=result.queue)
     columns = prod(result.shape[axis] for axis in axes)

@@ -140,19 +140,20 @@ def place_of_work(out, result, sources):
     """
     if out is None or not result.size:
         return result
-    begin, end = span(result)
-    for source in sources:
-        first, last = span(source)
-        if source.size and begin < last and first < end and not (source.shape == result.shape and is_in_place(result, source)):
-            return empty(result.shape, result.dtype, queue=result.queue)
-    return result
-
-
-def is_in_place(out, array):
-    """Whether two arrays are the same elements."""
-    return out._address == array._address and out.strides == array.strides
+    if all(are_apart(result, source) for source in sources):
+        return result
+    return empty(result.shape, result.dtype, queue=result.queue)
 
 
 def overlap(one, other):
-    """Whether two arrays in C order share bytes."""
-    return one._address < other._address + other.nbytes and other._address < one._address + one.nbytes
+    """Whether the bytes from the first to the last of two arrays meet."""
+    (begin, end), (first, last) = span(one), span(other)
+    return bool(one.size and other.size) and begin < last and first < end
+
+
+def are_apart(result, source):
+    """Whether items may write a result while others read a source: no bytes meet, or each element
+    of the result lies on the source's of the same place.
+    """
+    is_in_place = result._address == source._address and result.strides == source.strides and result.shape == source.shape
+    return is_in_place or not overlap(result, source)
