@@ -293,9 +293,9 @@ impl ContextState {
         self.ledger.leaked(self.entry);
     }
 
-    /// As `count_leak`, for backends, but the bytes leave use as those of a freed block. It is unsafe
-    /// because every program can reach the state of its contexts and could count blocks that are
-    /// not leaked.
+    /// As `count_leak`, for backends, but the bytes leave use as those of a freed block. It is
+    /// unsafe because every program can reach the state of its contexts and could count blocks that
+    /// are not leaked.
     ///
     /// # Safety
     /// The caller is the backend of this context and was told to free a block of it, which it keeps
