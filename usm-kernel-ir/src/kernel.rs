@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::operator::{Binary, Math, Unary, named};
+use crate::print::Print;
 use crate::scalar::{Literal, Scalar};
 
 /// A place in the source.
@@ -46,6 +47,8 @@ pub struct Kernel {
     pub arrays: Vec<Array>,
     /// The structures of those arrays among the parameters whose elements are fields of structures.
     pub structures: Vec<(ArrayId, Structure)>,
+    /// What each `print!` of Rust prints; Python's kernels know theirs.
+    pub prints: Vec<Print>,
     /// Parameters that are scalars.
     pub values: Vec<Value>,
     /// Variables of an item.
@@ -101,18 +104,7 @@ pub struct Structure {
 /// assertion is true.
 pub const ASSERTION: &str = "assert ";
 
-/// The start of the names of arrays for what a kernel prints. An atomic operation gives an item the
-/// number of a line that no other item has, and the item stores in it.
-pub(crate) const LOG: &str = "print ";
-
 impl Array {
-    /// Whether no two items store in one element, by the way in which the array is used. Only the
-    /// front end of Python makes such arrays.
-    #[must_use]
-    pub fn is_log(&self) -> bool {
-        self.name.starts_with(LOG)
-    }
-
     /// The text of the assertion that an index of this array is, if it is one.
     #[must_use]
     pub fn assertion(&self) -> Option<&str> {

@@ -15,6 +15,7 @@ mod kernel;
 mod lower;
 mod operator;
 mod phase;
+pub mod print;
 pub mod proof;
 mod rounds;
 mod scalar;

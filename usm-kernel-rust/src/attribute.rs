@@ -14,7 +14,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
 use crate::structure::Structure;
-use crate::{body, conditional, constant, instance, nesting, signature};
+use crate::{body, conditional, constant, instance, nesting, print, signature};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -175,7 +175,9 @@ fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(
     SPANS.with_borrow_mut(HashMap::clear);
     let kernel = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
-    let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    let mut claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    // A launch makes these arrays as long as they have to be.
+    claims.bounds.retain(|bound| !kernel.array(bound.array).is_log());
     Ok((kernel, claims))
 }
 
@@ -389,6 +391,9 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
         }
     }
     scope.kernel.dimensions = dimensions;
+    if let Some(first) = print::first(&scope) {
+        scope.kernel.body.insert(0, first);
+    }
     let nodes = |number: &usize| scope.neighbours.structures[*number].nodes();
     scope.kernel.structures =
         scope.structures.iter().map(|(array, number)| (*array, nodes(number))).collect();

@@ -11,7 +11,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{assertion, constant, literal, range, structure, tuple};
+use crate::{assertion, constant, literal, print, range, structure, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -49,7 +49,7 @@ fn statements(stmts: &[RustStmt], scope: &mut Scope, out: &mut Vec<Stmt>) -> Res
                     "a kernel has no items inside but constants that are numbers: write them beside it in a module with `#[kernels]`",
                 );
             }
-            RustStmt::Macro(call) => assertion::read(&call.mac, scope, out)?,
+            RustStmt::Macro(call) => called_macro(&call.mac, scope, out)?,
         }
     }
     Ok(())
@@ -75,7 +75,7 @@ pub(crate) fn value_of<T>(
 
 fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     match stmt {
-        Rust::Macro(call) => assertion::read(&call.mac, scope, out),
+        Rust::Macro(call) => called_macro(&call.mac, scope, out),
         Rust::Assign(assign) => assignment(assign, scope, out),
         Rust::Binary(binary) => match expression::assigning(&binary.op) {
             Some(operator) => update(binary, operator, scope, out),
@@ -184,6 +184,15 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             other.span(),
             "no statement of a kernel: it has `let`, assignments, `if`, loops, `return`, barriers, atomic operations and calls",
         ),
+    }
+}
+
+fn called_macro(call: &syn::Macro, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    match call.path.get_ident().map(ToString::to_string).unwrap_or_default().as_str() {
+        "assert" => assertion::read(call, scope, out),
+        "print" => print::read(call, false, scope, out),
+        "println" => print::read(call, true, scope, out),
+        _ => refuse(call.path.span(), "a kernel calls no macros but `assert!`, `print!` and `println!`"),
     }
 }
 

@@ -20,6 +20,7 @@ mod label;
 mod literal;
 mod nesting;
 mod number;
+mod print;
 mod random;
 mod range;
 mod scope;

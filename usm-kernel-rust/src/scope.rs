@@ -104,6 +104,8 @@ pub(crate) struct Scope {
     tables: BTreeMap<usize, ArrayId>,
     /// Statements that give these arrays their values.
     pub(crate) first: Vec<Stmt>,
+    /// The variable with the number of the item, in kernels that print.
+    pub(crate) item: Option<VarId>,
     /// Number of inlined calls and their statements.
     put_in: usize,
 }
@@ -136,6 +138,7 @@ impl Scope {
             parameters: Vec::new(),
             arrays: Vec::new(),
             structures: Vec::new(),
+            prints: Vec::new(),
             values: Vec::new(),
             variables: Vec::new(),
             body: Vec::new(),
@@ -161,6 +164,7 @@ impl Scope {
             shapes: BTreeMap::new(),
             tables: BTreeMap::new(),
             first: Vec::new(),
+            item: None,
             put_in: 0,
         }
     }

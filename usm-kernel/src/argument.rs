@@ -107,6 +107,9 @@ pub enum Passed<'p> {
     Value(&'p [u8]),
     /// The bytes of a table for constant memory.
     Table(&'p [u8]),
+    /// The arrays for what a kernel of this text form prints.
+    #[cfg(feature = "std")]
+    Log(Option<&'static str>),
 }
 
 /// A slice of USM memory that is sent to a kernel.

@@ -23,6 +23,8 @@ use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
 use crate::outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+use crate::print::DeviceLog;
 use crate::proof::Bounds;
 use crate::range::NdRange;
 use crate::rounding::is_better_rounded;
@@ -451,22 +453,40 @@ pub(crate) struct TypedCall<'c, B: Programmable> {
     queue: &'c usm_core::Queue<B>,
     pub(crate) slots: Slots<'c>,
     tables: Tables<B>,
+    /// The arrays for what the kernel prints.
+    #[cfg(feature = "std")]
+    log: Option<Box<DeviceLog<B>>>,
 }
 
 impl<'c, B: Programmable> TypedCall<'c, B> {
     #[inline]
     pub(crate) fn new(queue: &'c usm_core::Queue<B>) -> Self {
-        Self { queue, slots: Slots::new(), tables: None }
+        Self {
+            queue,
+            slots: Slots::new(),
+            tables: None,
+            #[cfg(feature = "std")]
+            log: None,
+        }
     }
 
     #[inline]
     pub(crate) fn arguments<S: Signature>(&mut self, raw: &'c S::Raw) -> Result<(), LaunchError> {
         let (slots, tables, queue) = (&mut self.slots, &mut self.tables, self.queue);
+        #[cfg(feature = "std")]
+        let log = &mut self.log;
         S::pass(raw, |passed| {
             slots.push(match passed {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
                 Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
+                #[cfg(feature = "std")]
+                Passed::Log(nodes) => {
+                    let arrays = Box::new(DeviceLog::new(queue, nodes)?);
+                    arrays.addresses().try_for_each(|address| slots.push(Slot::Pointer(address)))?;
+                    *log = Some(arrays);
+                    return Ok(());
+                }
             })
         })
     }
@@ -480,6 +500,8 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
     ///
     /// # Safety
     /// As for [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
+    ///
+    /// A kernel that prints is complete on return, and its lines are printed.
     #[inline]
     pub(crate) unsafe fn submit<const D: usize>(
         &self,
@@ -488,6 +510,14 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         usages: &[Usage<'_, B>],
         matched: bool,
     ) -> Result<Event<B>, LaunchError> {
+        #[cfg(feature = "std")]
+        if let Some(log) = &self.log {
+            let all: Vec<_> = usages.iter().copied().chain(log.usages()).collect();
+            // SAFETY: the caller's promise; only this launch has these arrays.
+            let event = unsafe { self.submit_with_tables(space, function, &all) }?;
+            log.show(self.queue, &event);
+            return Ok(event);
+        }
         if matched && self.tables.is_none() {
             // SAFETY: the caller's promise.
             return unsafe { space.submit_matched(function, &self.slots, usages) };

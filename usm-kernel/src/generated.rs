@@ -13,6 +13,8 @@ use crate::kernel::{Kernel, LocalLengths, LocalViews, Values, Views};
 use crate::local::LocalSignature;
 use crate::order::{InOrder, Order};
 pub use crate::outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+pub use crate::print::{Log, LogMemory, LogView, Prints};
 use crate::proof::{Bounds, Proof};
 use crate::range::NdRange;
 use crate::sharing::{Concurrent, Exclusive};

@@ -41,6 +41,9 @@ pub(crate) fn answers(
             *of_arrays.get_mut(id.0 as usize)? = *len as u64;
         }
     }
+    for (id, length) in kernel.logs() {
+        *of_arrays.get_mut(id.0 as usize)? = length;
+    }
     for (value, bits) in kernel.values.iter().zip(scalars) {
         values.push(Literal::integer(value.ty, *bits));
     }

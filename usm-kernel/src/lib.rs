@@ -48,6 +48,8 @@ mod order;
 mod outside;
 #[cfg(feature = "macros")]
 pub mod prelude;
+#[cfg(feature = "std")]
+mod print;
 mod private;
 mod proof;
 pub mod random;
@@ -101,6 +103,11 @@ pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+pub use print::set_printer;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use print::show_printed;
 pub use private::{Private, PrivateArrays};
 pub use proof::{Bounds, ItemOrder, Proof, RaceDeed, RaceSide, ShownRace};
 pub use range::{Id, Item, NdRange, Range, RangeError};

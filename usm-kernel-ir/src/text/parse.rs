@@ -12,6 +12,7 @@ use crate::kernel::{
     StmtKind, Structure, Value, ValueId, VarId, Variable,
 };
 use crate::operator::{Binary, Math, Unary};
+use crate::print::{Format, Part, Print};
 use crate::scalar::{Literal, Scalar};
 use crate::sub_group::{Lane, SubGroups};
 
@@ -170,6 +171,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         parameters: Vec::new(),
         arrays: Vec::new(),
         structures: Vec::new(),
+        prints: Vec::new(),
         values: Vec::new(),
         variables: Vec::new(),
         body: Vec::new(),
@@ -208,6 +210,16 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 }
                 kernel.structures.push((array, Structure { name, fields }));
             }
+            "print" => {
+                let mut parts = Vec::new();
+                while let Some(next) = items.peek() {
+                    parts.push(match next.kind {
+                        TreeKind::Text(_) => Part::Text(items.text()?),
+                        _ => printed_value(items.next()?)?,
+                    });
+                }
+                kernel.prints.push(Print { parts });
+            }
             "value" => {
                 let (name, is_size) = (items.text()?, items.takes("usize"));
                 let ty = if is_size { Scalar::U64 } else { items.scalar()? };
@@ -240,6 +252,15 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         }
     }
     if has_body { Ok(kernel) } else { Err(Refusal::new(tree.place, "a kernel without a body `(do ..)`")) }
+}
+
+fn printed_value(tree: &Tree) -> Result<Part, Refusal> {
+    let mut items = Items::of(tree)?;
+    let (ty, column, format) = (items.scalar()?, items.number()?, items.text()?);
+    let column = u32::try_from(column).map_err(|_| Refusal::new(tree.place, "no number of a column"))?;
+    let format = Format::parse(&format, ty).map_err(|message| Refusal::new(tree.place, message))?;
+    items.end()?;
+    Ok(Part::Value { ty, column, format })
 }
 
 fn space(tree: &Tree) -> Result<Space, Refusal> {

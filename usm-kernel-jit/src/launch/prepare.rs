@@ -42,8 +42,10 @@ impl<B: Programmable> Launch<'_, B> {
         let kernel = self.program().kernel();
         let (needed, count) = (kernel.parameters.len(), arguments.len());
         if needed != count {
-            let names: Vec<&str> =
-                kernel.parameters.iter().map(|parameter| name(kernel, parameter)).collect();
+            let hidden = kernel.logs().len();
+            let (needed, count) = (needed - hidden, count.saturating_sub(hidden));
+            let stated = kernel.parameters.iter().take(needed);
+            let names: Vec<&str> = stated.map(|parameter| name(kernel, parameter)).collect();
             return Err(self.refused(&format!(
                 "{needed} arguments are needed ({}), {count} are given",
                 names.join(", ")

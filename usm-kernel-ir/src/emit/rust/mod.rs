@@ -5,6 +5,7 @@
 //! loop, the last one innermost. Conditions on ids are bounds of these loops.
 
 mod expr;
+mod log;
 mod names;
 mod narrow;
 mod phase;
@@ -43,6 +44,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         phases: &phases,
         path,
         launched: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
+        name,
         text: String::new(),
         labels: 0,
         loops: Vec::new(),
@@ -75,7 +77,9 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.line(&format!("type Vouching = {vouching};"));
     writer.implementation(claims);
     writer.device_code(kernel, claims, spir_v);
-    writer.line("}\n};");
+    writer.line("}");
+    writer.prints();
+    writer.line("};");
     writer.text
 }
 
@@ -116,6 +120,8 @@ struct Writer<'k> {
     path: &'k str,
     /// The type that a launch takes: the kernel's structure, or usm-kernel's `Vouched` of it.
     launched: String,
+    /// The kernel's structure.
+    name: &'k str,
     text: String,
     labels: u32,
     /// For each enclosing loop, whether the group runs it.
@@ -178,7 +184,7 @@ impl Writer<'_> {
         let mut views = String::new();
         let mut names = String::new();
         let mut parameters: Vec<(String, String)> = Vec::new();
-        for parameter in &kernel.parameters {
+        for parameter in self.stated_parameters() {
             let (name, passing, form, view) = match parameter {
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
@@ -224,6 +230,16 @@ impl Writer<'_> {
             forms += &format!("{form}, ");
             views += &format!("{view}, ");
             names += &format!("{name}, ");
+            parameters.push((name, view));
+        }
+        let logs = self.logs();
+        if !logs.is_empty() {
+            arguments += &format!("{path}::generated::Log<{}>, ", self.name);
+            forms += "fn(), ";
+            views += &format!("{path}::generated::LogView<'_, F>, ");
+        }
+        for (name, member, view) in logs {
+            names += &format!("__log.{member}, ");
             parameters.push((name, view));
         }
         let (mut locals, mut local_views, mut local_names, mut lengths) =
@@ -307,11 +323,7 @@ impl Writer<'_> {
         }
         if count > 0 {
             self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
-            let values: String =
-                kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
-                    Parameter::Array(_) => format!("{all}_, "),
-                    Parameter::Value(id) => format!("{all}__p{}, ", id.0),
-                });
+            let values = self.pattern(&|_| "_".into());
             self.line(&format!(
                 "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
             ));
@@ -326,10 +338,7 @@ impl Writer<'_> {
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
             "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, {launched}, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
-            kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
-                Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
-                Parameter::Value(id) => format!("{all}__p{}, ", id.0),
-            })
+            self.pattern(&|id| id.map_or_else(|| "__log".into(), |id| self.array(id)))
         ));
         self.parameters.clone_from(&parameters);
         let parameters = signature(&parameters);
