@@ -11,7 +11,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{assertion, constant, literal, print, range, structure, tuple};
+use crate::{assertion, constant, literal, print, range, structure, swap, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -135,7 +135,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
             if name == "swap" && call.args.len() == 2 {
                 let places: Vec<&Rust> = call.args.iter().map(referred).collect();
-                return swap([places[0], places[1]], scope, out);
+                return swap::read([places[0], places[1]], scope, out);
             }
             let at = place_of(path.span());
             match name.as_str() {
@@ -156,16 +156,8 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
         }
         Rust::MethodCall(call) if call.method == "swap" && call.args.len() == 2 => {
-            let at = |index: &Rust| {
-                let index = index.clone();
-                Rust::Index(syn::ExprIndex {
-                    attrs: Vec::new(),
-                    expr: call.receiver.clone(),
-                    bracket_token: syn::token::Bracket(index.span()),
-                    index: Box::new(index),
-                })
-            };
-            swap([&at(&call.args[0]), &at(&call.args[1])], scope, out)
+            let [one, two] = swap::elements(call);
+            swap::read([&one, &two], scope, out)
         }
         Rust::MethodCall(call) => {
             let stmts = atomic(call, None, scope)?;
@@ -349,15 +341,6 @@ fn referred(value: &Rust) -> &Rust {
     }
 }
 
-/// Exchanges the values of two places.
-fn swap(places: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let [one, two] = places;
-    let mut first = expression::expr(one, None, scope)?;
-    let ty = first.ty;
-    let second = scope.read_after(&mut [&mut first], |scope| typed(two, ty, scope))?;
-    tuple::set(&places, vec![second, first], scope, out)
-}
-
 /// The type of a place that is set; `None` for `_`.
 pub(crate) fn type_of_place(place: &Rust, scope: &Scope) -> Result<Option<Scalar>> {
     Ok(match place {
@@ -462,7 +445,7 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
 }
 
 /// Reads an index once that memory gives: a second read may differ.
-fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt>) {
+pub(crate) fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt>) {
     if scope.may_change(index) {
         let (ty, at) = (index.ty, index.place);
         let kept = scope.hidden("index", ty, at);

@@ -27,6 +27,7 @@ mod scope;
 mod signature;
 mod structure;
 mod sub_group;
+mod swap;
 mod tuple;
 mod view;
 
