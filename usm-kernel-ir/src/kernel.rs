@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::operator::{Binary, Math, Unary, named};
 use crate::print::Print;
 use crate::scalar::{Literal, Scalar};
+use crate::structure::Structure;
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,6 +47,7 @@ pub struct Kernel {
     /// Arrays: those of parameters, local and private ones.
     pub arrays: Vec<Array>,
     /// The structures of those arrays among the parameters whose elements are fields of structures.
+    /// If fields have several types, an array for each other type follows the parameter.
     pub structures: Vec<(ArrayId, Structure)>,
     /// What each `print!` of Rust prints; Python's kernels know theirs.
     pub prints: Vec<Print>,
@@ -89,15 +91,6 @@ pub struct Array {
     pub space: Space,
     /// The place of its declaration.
     pub place: Place,
-}
-
-/// A structure of fields of one type, which is the element type of its array.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Structure {
-    /// Name.
-    pub name: String,
-    /// The names of the fields, in their order.
-    pub fields: Vec<String>,
 }
 
 /// The start of the names of arrays of one element whose index is an assertion: it is 0 where the

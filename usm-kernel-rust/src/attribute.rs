@@ -13,8 +13,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
-use crate::structure::Structure;
-use crate::{body, conditional, constant, instance, nesting, print, signature};
+use crate::{body, conditional, constant, instance, nesting, print, signature, structure};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -263,7 +262,7 @@ impl Module {
     /// # Errors
     /// The refusal of a structure.
     pub(crate) fn of(items: &[Item]) -> Result<Self> {
-        let mut module = Self { structures: Structure::all(items)?, ..Self::default() };
+        let mut module = Self { structures: structure::all(items)?, ..Self::default() };
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
@@ -394,9 +393,11 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     if let Some(first) = print::first(&scope) {
         scope.kernel.body.insert(0, first);
     }
-    let nodes = |number: &usize| scope.neighbours.structures[*number].nodes();
-    scope.kernel.structures =
-        scope.structures.iter().map(|(array, number)| (*array, nodes(number))).collect();
+    let of_parameters = scope.structures.iter().filter_map(|(array, number)| {
+        let structure = scope.neighbours.structures[*number].clone();
+        scope.kernel.array(*array).space.is_parameter().then_some((*array, structure))
+    });
+    scope.kernel.structures = of_parameters.collect();
     Ok(scope.kernel)
 }
 

@@ -145,6 +145,12 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
                     pointers.push((address, len));
                     Given::Memory(pointers.len() - 1)
                 }
+                (Passed::Columns(address, count), _) => {
+                    pointers.push((address, len));
+                    given.extend((0..count).map(|_| Given::Memory(pointers.len() - 1)));
+                    let _ = parameters.nth(count.saturating_sub(2));
+                    return Ok(());
+                }
                 (Passed::Table(table), _) => Given::Table(table),
                 (Passed::Value(value), Some(Parameter::Value(id))) => {
                     Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, value))

@@ -261,7 +261,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         let asked = K::Arguments::pass(raw, |passed| {
             let is_zero = matches!(passed, Passed::Value(bytes) if bytes.iter().all(|byte| *byte == 0));
             found |= is_zero && K::STRIDES.contains(&place);
-            place += 1;
+            place += if let Passed::Columns(_, count) = passed { count } else { 1 };
             Ok(())
         });
         asked.is_ok() && found && Module::formats(context).contains(Formats::OPENCL_C)
@@ -386,7 +386,8 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     let raw = arguments.raw();
     let elements = K::Arguments::raw_lengths(&raw);
     let elements = elements.as_ref();
-    let lengths = code.lengths.iter().map(|place| elements.get(*place).map_or(0, |len| *len as u64));
+    let length = |place: usize| elements.get(place).map_or(0, |len| *len as u64);
+    let lengths = code.lengths.iter().map(|(place, factor)| length(*place) * factor);
     let lengths: Vec<u64> = lengths.collect();
     let places = code.places;
     let judge = move |words: &[u32]| match checked::read(words) {
@@ -480,6 +481,9 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
                 Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
+                Passed::Columns(address, count) => {
+                    return (0..count).try_for_each(|_| slots.push(Slot::Pointer(address)));
+                }
                 #[cfg(feature = "std")]
                 Passed::Log(nodes) => {
                     let arrays = Box::new(DeviceLog::new(queue, nodes)?);

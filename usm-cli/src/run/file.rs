@@ -122,8 +122,7 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
 /// The arguments of a kernel, from those of the command.
 fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     let refused = |message: String| Error::bad(message).in_field("--arg");
-    // The arrays for what it prints are the last parameters, and the launch's own.
-    let parameters = &kernel.parameters[..kernel.parameters.len() - kernel.logs().len()];
+    let parameters = kernel.arguments();
     let names: Vec<String> = parameters.iter().map(|parameter| described(kernel, parameter)).collect();
     if words.len() != names.len() {
         let (needed, count) = (names.len(), words.len());

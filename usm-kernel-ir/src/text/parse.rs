@@ -9,11 +9,12 @@ use super::tree::{Tree, TreeKind, read};
 use crate::error::Refusal;
 use crate::kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
-    StmtKind, Structure, Value, ValueId, VarId, Variable,
+    StmtKind, Value, ValueId, VarId, Variable,
 };
 use crate::operator::{Binary, Math, Unary};
 use crate::print::{Format, Part, Print};
 use crate::scalar::{Literal, Scalar};
+use crate::structure::Structure;
 use crate::sub_group::{Lane, SubGroups};
 
 /// Reads the text form. The kernel is not [verified](crate::verify) yet.
@@ -206,7 +207,8 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 let (array, name) = (items.array()?, items.text()?);
                 let mut fields = Vec::new();
                 while items.peek().is_some() {
-                    fields.push(items.text()?);
+                    let ty = items.scalar()?;
+                    fields.push((items.text()?, ty));
                 }
                 kernel.structures.push((array, Structure { name, fields }));
             }

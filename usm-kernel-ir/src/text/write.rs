@@ -3,8 +3,9 @@
 use alloc::string::{String, ToString as _};
 use core::fmt::{self, Write as _};
 
-use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind, Structure};
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind};
 use crate::print::Part;
+use crate::structure::Structure;
 
 /// The text form of a kernel.
 #[must_use]
@@ -77,8 +78,8 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
     for (array, Structure { name, fields }) in &kernel.structures {
         write!(to, "\n  (structure #{} ", array.0)?;
         quoted(to, name)?;
-        for field in fields {
-            to.write_char(' ')?;
+        for (field, ty) in fields {
+            write!(to, " {ty} ")?;
             quoted(to, field)?;
         }
         to.write_str(")")?;

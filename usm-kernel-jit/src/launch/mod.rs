@@ -10,6 +10,7 @@ use usm_core::backend::HostTasks;
 use usm_core::{Access, BackendKind, ErrorKind, Event, Queue, Usage, UsmVec};
 use usm_kernel::Module;
 use usm_kernel::backend::{Programmable, Slot};
+use usm_kernel_ir as ir;
 use usm_kernel_ir::emit::checked;
 
 use crate::argument::Argument;
@@ -127,9 +128,13 @@ impl<'l, B: Programmable> Launch<'l, B> {
             let contents = self.program().interpret(sizes, &arguments, false, go_on);
             contents.map_err(|error| fault(self.program(), error))
         })?;
-        let stated = |mut contents: Vec<_>| {
-            contents.truncate(contents.len() - self.program().kernel().logs().len());
-            contents
+        let kernel = self.program().kernel();
+        let arguments = kernel.arguments();
+        let arrays = kernel.parameters.iter().filter(|one| matches!(one, ir::Parameter::Array(_)));
+        let is_stated: Vec<bool> = arrays.map(|array| arguments.contains(array)).collect();
+        let stated = |contents: Vec<_>| {
+            let all = contents.into_iter().zip(is_stated);
+            all.filter_map(|(bytes, is_stated)| is_stated.then_some(bytes)).collect()
         };
         Ok(contents.map(stated))
     }

@@ -5,7 +5,7 @@ use usm_kernel::backend::Programmable;
 use usm_kernel::show_printed;
 
 use super::Launch;
-use crate::argument::{Argument, Content, Memory};
+use crate::argument::{Argument, Content};
 use crate::error::LaunchError;
 
 impl<B: Programmable> Launch<'_, B> {
@@ -51,15 +51,7 @@ impl<B: Programmable> Argument<'_, B> {
     fn again(&self) -> Argument<'_, B> {
         Argument(match &self.0 {
             Content::Value(value) => Content::Value(*value),
-            Content::Array(Memory { allocation, element, len, access, structure }) => {
-                Content::Array(Memory {
-                    allocation,
-                    element: *element,
-                    len: *len,
-                    access: *access,
-                    structure: *structure,
-                })
-            }
+            Content::Array(memory) => Content::Array(*memory),
         })
     }
 }

@@ -20,6 +20,7 @@ mod run_time;
 mod samples;
 mod sizes;
 mod strides;
+mod structures;
 mod unordered;
 mod unwritten;
 
@@ -49,6 +50,7 @@ pub use results::*;
 pub use run_time::*;
 pub use sizes::*;
 pub use strides::*;
+pub use structures::*;
 pub use unordered::*;
 pub use unwritten::*;
 

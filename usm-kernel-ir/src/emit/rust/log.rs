@@ -8,14 +8,7 @@ use super::{WRITTEN, Writer};
 use crate::kernel::{ArrayId, Parameter};
 use crate::scalar::Scalar;
 
-impl<'k> Writer<'k> {
-    /// The parameters that the program states.
-    pub(super) fn stated_parameters(&self) -> impl Iterator<Item = &'k Parameter> + use<'k> {
-        let kernel = self.kernel;
-        let is_log = move |id| kernel.array(id).is_log();
-        kernel.parameters.iter().filter(move |one| !matches!(one, Parameter::Array(id) if is_log(*id)))
-    }
-
+impl Writer<'_> {
     /// The variable of each hidden array, the member of usm-kernel's `LogView` that it is, and its
     /// type.
     pub(super) fn logs(&self) -> Vec<(String, &'static str, String)> {
@@ -39,7 +32,8 @@ impl<'k> Writer<'k> {
     /// The pattern of a tuple with something for each argument: `array` names arrays, and the
     /// argument of what is printed without one.
     pub(super) fn pattern(&self, array: &dyn Fn(Option<ArrayId>) -> String) -> String {
-        let stated = self.stated_parameters().map(|parameter| match parameter {
+        let arguments = self.kernel.arguments();
+        let stated = arguments.iter().map(|parameter| match parameter {
             Parameter::Array(id) => array(Some(*id)),
             Parameter::Value(id) => format!("__p{}", id.0),
         });

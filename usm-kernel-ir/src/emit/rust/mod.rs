@@ -12,6 +12,7 @@ mod phase;
 mod proof;
 mod rounds;
 mod stmt;
+mod structure;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -184,8 +185,19 @@ impl Writer<'_> {
         let mut views = String::new();
         let mut names = String::new();
         let mut parameters: Vec<(String, String)> = Vec::new();
-        for parameter in self.stated_parameters() {
+        for parameter in &kernel.arguments() {
             let (name, passing, form, view) = match parameter {
+                Parameter::Array(id) if self.columns_of(*id).len() > 1 => {
+                    let (passing, form, view) = self.structures(*id);
+                    arguments += &format!("{path}::{passing}, ");
+                    forms += &format!("{form}, ");
+                    views += &format!("{view}, ");
+                    for (name, value, view) in self.columns(*id) {
+                        names += &format!("{value}, ");
+                        parameters.push((name, view));
+                    }
+                    continue;
+                }
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
                     // Any byte is valid in an array of bools, and one that is not zero is true.
@@ -409,7 +421,10 @@ impl Writer<'_> {
         let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
-        let positions = lengths.iter().map(|id| format!("__lengths[{}] as u64", self.position(*id)));
+        let positions = lengths.iter().map(|id| match kernel.argument_of(*id) {
+            (position, 1) => format!("__lengths[{position}] as u64"),
+            (position, times) => format!("__lengths[{position}] as u64 * {times}"),
+        });
         let numbers = positions.collect::<Vec<_>>().join(", ");
         let some = |text: String| format!("::core::option::Option::Some({text})");
         let bytes = |bytes: &[u8]| {
@@ -442,7 +457,7 @@ impl Writer<'_> {
         }
         if !claims.bounds.is_empty() {
             let lengths = checked::lengths(kernel, claims);
-            let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
+            let lengths: Vec<_> = lengths.iter().map(|id| kernel.argument_of(*id)).collect();
             let places = checked::places(claims);
             let places = places.iter().map(|(array, place)| self.checked_place(*array, *place));
             let places = places.collect::<Vec<_>>().join(", ");
@@ -479,11 +494,6 @@ impl Writer<'_> {
             sizes.push((format!("__groups_{dimension}"), "u64", size("groups", dimension)));
         }
         sizes
-    }
-
-    /// The position of an array among the parameters.
-    fn position(&self, id: ArrayId) -> usize {
-        self.place(Parameter::Array(id))
     }
 
     fn place(&self, wanted: Parameter) -> usize {
