@@ -8,7 +8,7 @@ use crate::expression::{self, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::{length, place_of};
 use crate::view::View;
-use crate::{call, constant, literal, structure, tuple, view};
+use crate::{call, column, constant, literal, structure, tuple, view};
 
 /// Reads a `let`.
 pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
         let Some(init) = &local.init else {
             return refuse(local.span(), "a private array needs values: `let mut a: [f32; 16] = [0.0; 16];`");
         };
-        let fill = if scope.structures.contains_key(&id) { structure::fill } else { fill };
+        let fill = if scope.structures.contains_key(&id) { column::fill } else { fill };
         fill(id, &init.expr, scope, out)?;
         scope.name(&name, Meaning::Array(id));
         return Ok(());
@@ -61,10 +61,10 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
     }
     if let (Pat::Ident(name), Rust::Array(_) | Rust::Repeat(_)) = (pattern, &*init.expr) {
         out.append(&mut scope.before);
-        if let Some((number, len)) = structure::listed(&init.expr, scope)? {
+        if let Some((number, len)) = column::listed(&init.expr, scope)? {
             let (id, _) =
-                structure::declare(&name.ident, number, &|elements| Space::Private(len * elements), scope);
-            structure::fill(id, &init.expr, scope, out)?;
+                column::declare(&name.ident, number, &|elements| Space::Private(len * elements), scope);
+            column::fill(id, &init.expr, scope, out)?;
             scope.name(&name.ident, Meaning::Array(id));
             return Ok(());
         }
@@ -166,7 +166,7 @@ fn structures(name: &Ident, number: usize, len: &Rust, is_local: bool, scope: &m
         (_, 1) => Space::Local(len.clone()),
         (_, elements) => Space::Local(Expr::binary(Binary::Mul, len.clone(), self::number(elements, at), at)),
     };
-    Ok(structure::declare(name, number, &space, scope).0)
+    Ok(column::declare(name, number, &space, scope).0)
 }
 
 /// Adds an array; `lengths` are those of several dimensions.

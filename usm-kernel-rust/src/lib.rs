@@ -10,6 +10,7 @@ mod attribute;
 mod body;
 mod call;
 mod choice;
+mod column;
 mod conditional;
 mod constant;
 mod declaration;

@@ -9,7 +9,7 @@ use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
 
 use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
-use crate::structure;
+use crate::{column, structure};
 
 /// The maximum number of parameters of usm-kernel's launches.
 const PARAMETERS: usize = 16;
@@ -79,7 +79,7 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     if let Type::Slice(slice) = &*reference.elem {
         if let Some(number) = structure::of_type(&slice.elem, scope) {
             let space = |_| if is_written { Space::Write } else { Space::Read };
-            let (id, arrays) = structure::declare(name, number, &space, scope);
+            let (id, arrays) = column::declare(name, number, &space, scope);
             scope.kernel.parameters.extend(arrays.into_iter().map(Parameter::Array));
             scope.name(name, Meaning::Array(id));
             return Ok(());

@@ -6,10 +6,10 @@ use usm_kernel_ir::{
     Array, ArrayId, Binary, Expr, ExprKind, Literal, Place, Query, Scalar, Space, Stmt, StmtKind,
 };
 
+use crate::column;
 use crate::expression::typed;
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
-use crate::structure;
 
 /// A part of an array; without dimensions it is an element.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl View {
     pub(crate) fn of(array: ArrayId, read_only: bool, at: Place, scope: &mut Scope) -> Self {
         if let Some(structure) = scope.structures.get(&array) {
             let fields = scope.neighbours.structures[*structure].fields.len() as u64;
-            let count = structure::count(array, scope);
+            let count = column::count(array, scope);
             let first = Dimension {
                 guard: Guard::Extent(extent(array, &count, scope)),
                 length: count,
@@ -82,7 +82,7 @@ impl View {
 
     /// The array and the position of a field of one structure.
     pub(crate) fn field(&self, field: usize, at: Place, scope: &Scope) -> Option<(ArrayId, Expr)> {
-        structure::place(self.array, field, self.start.as_ref(), at, scope)
+        column::place(self.array, field, self.start.as_ref(), at, scope)
     }
 
     /// The number of its dimensions.
