@@ -46,14 +46,20 @@ struct Column<T>(Box<[SharedElement<T>]>);
 /// The arrays of a launch for what it prints.
 #[allow(missing_debug_implementations)]
 pub struct LogView<'v, F: Sharing> {
-    /// Number of lines.
-    pub counter: &'v [AtomicU32],
-    /// Columns of integers.
-    pub integers: F::Array<'v, i64>,
-    /// Columns of `f32`.
-    pub singles: F::Array<'v, f32>,
-    /// Columns of `f64`.
-    pub doubles: F::Array<'v, f64>,
+    // Only a launch makes one, with arrays of the lengths that proofs trust.
+    counter: &'v [AtomicU32],
+    integers: F::Array<'v, i64>,
+    singles: F::Array<'v, f32>,
+    doubles: F::Array<'v, f64>,
+}
+
+impl<'v, F: Sharing> LogView<'v, F> {
+    /// The number of lines, and the columns of integers, `f32` and `f64`.
+    #[must_use]
+    #[allow(clippy::type_complexity)]
+    pub fn into_arrays(self) -> (&'v [AtomicU32], F::Array<'v, i64>, F::Array<'v, f32>, F::Array<'v, f64>) {
+        (self.counter, self.integers, self.singles, self.doubles)
+    }
 }
 
 impl<K> fmt::Debug for Log<K> {

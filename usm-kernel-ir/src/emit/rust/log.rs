@@ -9,8 +9,15 @@ use crate::kernel::{ArrayId, Parameter};
 use crate::scalar::Scalar;
 
 impl Writer<'_> {
-    /// The variable of each hidden array, the member of usm-kernel's `LogView` that it is, and its
-    /// type.
+    /// The declaration of the hidden arrays, from the argument that holds them.
+    pub(super) fn log_arrays(&self) -> &'static str {
+        if self.kernel.logs().is_empty() {
+            return "";
+        }
+        "let (__log_counter, __log_integers, __log_singles, __log_doubles) = __log.into_arrays();\n"
+    }
+
+    /// The variable of each hidden array, which of those of `log_arrays` it is, and its type.
     pub(super) fn logs(&self) -> Vec<(String, &'static str, String)> {
         let one = |(id, _)| {
             let ty = self.kernel.array(id).element;

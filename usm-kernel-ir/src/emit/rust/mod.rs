@@ -251,7 +251,7 @@ impl Writer<'_> {
             views += &format!("{path}::generated::LogView<'_, F>, ");
         }
         for (name, member, view) in logs {
-            names += &format!("__log.{member}, ");
+            names += &format!("__log_{member}, ");
             parameters.push((name, view));
         }
         let (mut locals, mut local_views, mut local_names, mut lengths) =
@@ -287,7 +287,7 @@ impl Writer<'_> {
         }
         // Values that live across phases: an array for each type, with the items of one variable as
         // neighbours.
-        let mut splits = String::new();
+        let mut splits = self.log_arrays().to_string();
         let variables = kept.iter().map(|id| (self.variable(*id), kernel.variable(*id).ty, 1));
         let arrays = kept_arrays.iter().map(|id| {
             let array = kernel.array(*id);
