@@ -84,8 +84,8 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::array(array.allocation(), T::SCALAR, array.len(), Access::Write)
     }
 
-    /// An array of structures that the kernel reads: of the name, the fields and the types of fields
-    /// that the kernel's text declares for this parameter.
+    /// An array of structures that the kernel reads: of the name, the fields and the types of
+    /// fields that the kernel's text declares for this parameter.
     #[must_use]
     pub fn read_structures<S: Structure<Field: Element>, K: Kind>(array: &'a UsmVec<S, K, B>) -> Self {
         Self::structures::<S>(array.allocation(), array.len(), Access::Read)

@@ -93,8 +93,8 @@ pub(crate) struct Scope {
     pub(crate) tuples: Vec<(Vec<VarId>, bool)>,
     /// The structures of tuples that are the fields of one, by the position in `tuples`.
     pub(crate) tuple_structures: BTreeMap<usize, usize>,
-    /// The structures of arrays, by the position in [`Module::structures`]. The arrays of other types
-    /// of fields follow that of the first.
+    /// The structures of arrays, by the position in [`Module::structures`]. The arrays of other
+    /// types of fields follow that of the first.
     pub(crate) structures: BTreeMap<ArrayId, usize>,
     /// Named parts of arrays.
     pub(crate) views: Vec<View>,

@@ -153,9 +153,9 @@ pub fn structure(item: TokenStream) -> Result<TokenStream> {
     });
     Ok(quote! {
         const _: () = {
-            // SAFETY: its fields, in the order of C, are numbers, as the next constant proves, and it
-            // has the bytes of these alone, as the one behind it proves; so it has no padding, and
-            // all bits are a value.
+            // SAFETY: its fields, in the order of C, are numbers, as the next constant proves, and
+            // it has the bytes of these alone, as the one behind it proves; so it has no padding,
+            // and all bits are a value.
             unsafe impl #path::generated::bytemuck::Zeroable for #name {}
             // SAFETY: as above; `Copy` is demanded.
             unsafe impl #path::generated::bytemuck::Pod for #name {}

@@ -79,7 +79,8 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// returns the first fault: an index outside of its array, two work-items that race, local or
     /// private memory that is read before it is written, or a barrier that not all items of a group
     /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the
-    /// device and no argument changes. What the kernel prints is printed once, if there is no fault.
+    /// device and no argument changes. What the kernel prints is printed once, if there is no
+    /// fault.
     ///
     /// For tests and debugging: takes some 50 ns for each executed node and 200 bytes for each
     /// element. Also checks launches that are refused because a race cannot be excluded;

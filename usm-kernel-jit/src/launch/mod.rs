@@ -86,8 +86,8 @@ impl<'l, B: Programmable> Launch<'l, B> {
 
     /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
     /// looks for an index outside, a race, uninitialised local memory and a divergent barrier. No
-    /// argument changes. What the kernel prints is printed once, if there is no fault. Takes some 50
-    /// ns for each executed node.
+    /// argument changes. What the kernel prints is printed once, if there is no fault. Takes some
+    /// 50 ns for each executed node.
     ///
     /// # Errors
     /// [`LaunchError::Fault`] or [`LaunchError::Outside`]: the first fault, with both places.

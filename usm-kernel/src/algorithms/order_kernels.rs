@@ -32,8 +32,8 @@ pub(super) mod of {
         ((order::<T>(x, sign, infinity) >> (shift as T)) as u32 & mask & 255) as u64
     }
 
-    /// Moves element `i`, and its place: without `places` that is its index. What has no room in the
-    /// results is not moved.
+    /// Moves element `i`, and its place: without `places` that is its index. What has no room in
+    /// the results is not moved.
     #[kernel_fn]
     fn moved<T>(x: T, i: u64, target: u64, places: &[u64], sorted: &mut [T], sorted_places: &mut [u64]) {
         if target < sorted.len() {
@@ -69,8 +69,8 @@ pub(super) mod of {
         }
     }
 
-    /// `counts[digit * parts + part]`: the elements of a part of `span` with that digit. An item takes
-    /// a part.
+    /// `counts[digit * parts + part]`: the elements of a part of `span` with that digit. An item
+    /// takes a part.
     #[kernel(instances(u8, u16, u32, u64))]
     pub fn digits_of_items<T>(
         sign: T,

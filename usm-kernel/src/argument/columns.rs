@@ -12,8 +12,8 @@ use super::Passed;
 use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed, Structure};
 use crate::sharing::{Exclusive, SharedElement, Sharing};
 
-/// Global memory of structures that the kernel reads: `&[S]`, passed as `&UsmVec`. `N` is the number
-/// of types of the fields; devices get an argument for each.
+/// Global memory of structures that the kernel reads: `&[S]`, passed as `&UsmVec`. `N` is the
+/// number of types of the fields; devices get an argument for each.
 #[derive(Debug)]
 pub struct ReadColumns<S, const N: usize>(PhantomData<S>);
 /// Global memory of structures that the kernel reads and writes: `&mut [S]`, passed as `&mut
@@ -55,9 +55,9 @@ impl<'v, S: Structure> Columns<'v, S> {
     #[must_use]
     pub fn column<T: Pod, const BYTES: usize>(&self) -> &'v [T] {
         let (first, len) = elements::<S, T, BYTES>(&self.memory);
-        // SAFETY: only `Parameter::view` makes such a value, whose caller promises live, initialised
-        // memory that nobody writes for `'v`; it is aligned for `S`, so for `T`, has as many bytes,
-        // and all bits are a `T`.
+        // SAFETY: only `Parameter::view` makes such a value, whose caller promises live,
+        // initialised memory that nobody writes for `'v`; it is aligned for `S`, so for `T`, has as
+        // many bytes, and all bits are a `T`.
         unsafe { slice::from_raw_parts(first, len) }
     }
 }

@@ -5,8 +5,8 @@ use usm_kernel::prelude::*;
 
 #[kernels]
 pub(super) mod rodinia {
-    /// A row of the cheapest paths through a grid, some rows at a time: items at the edge of a group
-    /// compute for their neighbours only.
+    /// A row of the cheapest paths through a grid, some rows at a time: items at the edge of a
+    /// group compute for their neighbours only.
     #[kernel(group = 16)]
     pub fn pathfinder(rounds: i64, row: u64, wall: &[i32], source: &[i32], out: &mut [i32]) {
         #[local]
