@@ -41,6 +41,7 @@ pub struct Error {
     exit: Exit,
     file: Option<PathBuf>,
     line: Option<u64>,
+    column: Option<u64>,
     /// The place, or the name of a dimension or input in `option`.
     field: Option<String>,
     /// The field of the request, if it is the place.
@@ -63,7 +64,7 @@ impl Error {
 
     fn new(exit: Exit, reason: impl fmt::Display) -> Self {
         let (reason, log) = (reason.to_string(), String::new());
-        Self { exit, file: None, line: None, field: None, option: None, reason, log }
+        Self { exit, file: None, line: None, column: None, field: None, option: None, reason, log }
     }
 
     /// Further lines of the reason stay below its first one.
@@ -85,6 +86,20 @@ impl Error {
     #[must_use]
     pub fn at_line(mut self, line: u64) -> Self {
         self.line.get_or_insert(line);
+        self
+    }
+
+    /// Adds the column in the line, in bytes from 1.
+    #[must_use]
+    pub(crate) fn at_column(mut self, column: u64) -> Self {
+        self.column.get_or_insert(column);
+        self
+    }
+
+    /// Leaves line and column out: the text is one that its user has never seen.
+    #[must_use]
+    pub(crate) fn without_position(mut self) -> Self {
+        (self.line, self.column) = (None, None);
         self
     }
 
@@ -147,6 +162,9 @@ impl fmt::Display for Error {
             (None, None) => {}
         }
         write!(f, "{}", Shown(&self.reason))?;
+        if let Some(column) = self.column {
+            write!(f, " (column {column})")?;
+        }
         if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }
     }
 }
