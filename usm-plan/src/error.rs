@@ -41,7 +41,8 @@ pub struct Error {
     exit: Exit,
     file: Option<PathBuf>,
     line: Option<u64>,
-    column: Option<u64>,
+    /// From 1, in bytes; 0 if it is not known. Of 32 bits, so that an error stays small.
+    column: u32,
     /// The place, or the name of a dimension or input in `option`.
     field: Option<String>,
     /// The field of the request, if it is the place.
@@ -64,7 +65,7 @@ impl Error {
 
     fn new(exit: Exit, reason: impl fmt::Display) -> Self {
         let (reason, log) = (reason.to_string(), String::new());
-        Self { exit, file: None, line: None, column: None, field: None, option: None, reason, log }
+        Self { exit, file: None, line: None, column: 0, field: None, option: None, reason, log }
     }
 
     /// Further lines of the reason stay below its first one.
@@ -91,15 +92,15 @@ impl Error {
 
     /// Adds the column in the line, in bytes from 1.
     #[must_use]
-    pub(crate) fn at_column(mut self, column: u64) -> Self {
-        self.column.get_or_insert(column);
+    pub(crate) fn at_column(mut self, column: usize) -> Self {
+        self.column = u32::try_from(column).unwrap_or(u32::MAX);
         self
     }
 
     /// Leaves line and column out: the text is one that its user has never seen.
     #[must_use]
     pub(crate) fn without_position(mut self) -> Self {
-        (self.line, self.column) = (None, None);
+        (self.line, self.column) = (None, 0);
         self
     }
 
@@ -162,8 +163,8 @@ impl fmt::Display for Error {
             (None, None) => {}
         }
         write!(f, "{}", Shown(&self.reason))?;
-        if let Some(column) = self.column {
-            write!(f, " (column {column})")?;
+        if self.column > 0 {
+            write!(f, " (column {})", self.column)?;
         }
         if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }
     }

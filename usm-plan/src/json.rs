@@ -92,7 +92,7 @@ fn bad(error: &serde_json::Error) -> Error {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
         Some((message, _)) => {
-            Error::bad(plain(message)).at_line(error.line() as u64).at_column(error.column() as u64)
+            Error::bad(plain(message)).at_line(error.line() as u64).at_column(error.column())
         }
         None => Error::bad(plain(&text)).at_line(error.line() as u64),
     }
