@@ -134,8 +134,8 @@ impl<'k> Machine<'k> {
         Ok(Some(self.words))
     }
 
-    /// Local and private memory is zero when a group starts, as in all code. Without `zeros` that is
-    /// no value, if reads are recorded.
+    /// Local and private memory is zero when a group starts, as in all code. Without `zeros` that
+    /// is no value, if reads are recorded.
     fn prepare(&mut self) {
         for (index, array) in self.kernel.arrays.iter().enumerate() {
             let len = match array.space {

@@ -150,8 +150,8 @@ pub fn check(
 }
 
 /// [`check`] while `go_on`, called every few milliseconds, returns true. No fault if it returned
-/// false. With `zeros`, local and private memory begins with zeros, as in all code, so no read of it
-/// is a fault.
+/// false. With `zeros`, local and private memory begins with zeros, as in all code, so no read of
+/// it is a fault.
 ///
 /// # Errors
 /// As [`check`].
