@@ -20,8 +20,8 @@ from matrix.state import State
 
 # Each element is the same byte, so the array itself needs almost no memory. A result needs twice
 # the process's limit.
-ELEMENTS = 1 << 25
-ROOM = 1 << 24
+ELEMENTS = 1 << 23
+ROOM = 1 << 22
 REFUSALS = (usm.Error, TypeError, ValueError, BufferError, AttributeError)
 
 

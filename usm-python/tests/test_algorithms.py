@@ -332,3 +332,22 @@ def test_on_the_cuda_driver(cuda_driver):
     command = [sys.executable, "-c", program, *sizes]
     done = subprocess.run(command, env={**os.environ, **cuda_driver}, capture_output=True, text=True, timeout=300)
     assert done.stdout == "right\n", done.stderr
+
+
+@pytest.mark.parametrize("kind", ["device", "shared"])
+def test_results_lie_in_device_memory_if_an_argument_does(queue, kind):
+    usual = usm.empty(1, queue=queue).kind
+    wanted = "device" if kind == "device" else usual
+    x = usm.asarray(np.arange(12.0).reshape(3, 4), queue=queue, kind=kind, copy=True)
+    i = usm.asarray(np.arange(5), queue=queue, kind=kind, copy=True)
+    twice = usm.elementwise("x + y")
+    results = [
+        *(usm.reduce(x), usm.reduce(x, axis=0), usm.reduce(x.T, axis=1), usm.argmin(x), usm.argmax(x, axis=1), usm.scan(x)),
+        *(usm.scan(x, axis=0), usm.sort(x, axis=0), usm.argsort(x), *usm.histogram(x, bins=3), *usm.histogram(x, bins=3, range=(0, 5))),
+        *(usm.bincount(i), twice(x, 1), twice(x, usm.zeros((3, 4), queue=queue)), twice(x, x)),
+    ]
+    assert [one.kind for one in results] == len(results) * [wanted]
+    assert usm.reduce(x).item() == 66 and usm.scan(x, axis=0).tolist()[2] == [12, 15, 18, 21]
+    assert usm.argsort(x, axis=0).tolist()[1] == 4 * [1] and usm.bincount(i).tolist() == 5 * [1]
+    out = usm.empty((), "f8", queue=queue)
+    assert usm.reduce(x, out=out) is out

@@ -5,6 +5,7 @@
 
 mod atomic;
 mod check;
+mod counter;
 mod expr;
 mod half;
 mod host;

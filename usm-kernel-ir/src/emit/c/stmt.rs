@@ -108,9 +108,15 @@ impl Writer<'_> {
                     failed: self.checks.map(|_| format!("usm_failed & {failed}")),
                     fails: self.checks.is_some_and(|checks| checks.has_checked_index(stmt)),
                 };
-                let end = self.counting(*variable, [start, end, step], &round, depth);
-                self.block(body, depth + 2);
-                self.end_counting(end, depth);
+                let bounds = [start, end, step];
+                let is_twice = self.loop_of_32_bits(*variable, bounds, body, depth);
+                let inside = depth + usize::from(is_twice);
+                let end = self.counting(*variable, bounds, &round, inside);
+                self.block(body, inside + 2);
+                self.end_counting(end, inside);
+                if is_twice {
+                    self.line(depth, "}");
+                }
             }
             StmtKind::Break => match self.breaks.last().copied().flatten() {
                 Some(number) => self.line(depth, &format!("goto usm_out_{number};")),
@@ -265,7 +271,7 @@ impl Writer<'_> {
         self.line(depth, "}");
     }
 
-    fn line(&mut self, depth: usize, line: &str) {
+    pub(super) fn line(&mut self, depth: usize, line: &str) {
         self.text += &format!("{:1$}{line}\n", "", 4 * depth);
     }
 }

@@ -13,12 +13,23 @@ extern "C" __global__ void usm_transpose(const unsigned int n_p0, const float *_
     unsigned long long tc_v7;
     unsigned long long zeroed_v8;
     {
+        const unsigned long long start_0 = (((unsigned long long)threadIdx.y * (unsigned long long)blockDim.x) + (unsigned long long)threadIdx.x);
         const unsigned long long end_0 = ((unsigned long long)blockDim.y * (unsigned long long)blockDim.y);
-        unsigned long long step_0 = (unsigned long long)(((unsigned long long)blockDim.y * (unsigned long long)blockDim.x));
-        if (step_0 == 0) step_0 = 1;
-        for (zeroed_v8 = (((unsigned long long)threadIdx.y * (unsigned long long)blockDim.x) + (unsigned long long)threadIdx.x); zeroed_v8 < end_0; zeroed_v8 = (unsigned long long)((unsigned long long)end_0 - (unsigned long long)zeroed_v8) > step_0 ? (unsigned long long)((unsigned long long)zeroed_v8 + step_0) : end_0) {
-            tile_a2[zeroed_v8] = (0.0f);
-    }
+        const unsigned long long step_0 = ((unsigned long long)blockDim.y * (unsigned long long)blockDim.x);
+        if (start_0 <= 0x3fffffff && end_0 <= 0x3fffffff && step_0 > 0 && step_0 <= 0x3fffffff) {
+            for (int count_0 = (int)start_0; count_0 < (int)end_0; count_0 += (int)step_0) {
+                zeroed_v8 = count_0;
+                tile_a2[zeroed_v8] = (0.0f);
+            }
+        } else
+        {
+            const unsigned long long end_1 = ((unsigned long long)blockDim.y * (unsigned long long)blockDim.y);
+            unsigned long long step_1 = (unsigned long long)(((unsigned long long)blockDim.y * (unsigned long long)blockDim.x));
+            if (step_1 == 0) step_1 = 1;
+            for (zeroed_v8 = (((unsigned long long)threadIdx.y * (unsigned long long)blockDim.x) + (unsigned long long)threadIdx.x); zeroed_v8 < end_1; zeroed_v8 = (unsigned long long)((unsigned long long)end_1 - (unsigned long long)zeroed_v8) > step_1 ? (unsigned long long)((unsigned long long)zeroed_v8 + step_1) : end_1) {
+                tile_a2[zeroed_v8] = (0.0f);
+        }
+        }
     }
     __syncthreads();
     r_v0 = ((unsigned long long)blockIdx.y * blockDim.y + threadIdx.y);

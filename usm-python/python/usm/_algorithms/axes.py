@@ -8,7 +8,7 @@ from .. import _usm
 from .._kernel import get_global_id, ordered_kernel
 from .._usm import _nrt_window, empty
 from ..errors import RequestError
-from .run import CHUNK, are_apart, is_cpu
+from .run import CHUNK, are_apart, is_cpu, result_kind
 
 #: The longest row that an item goes over alone, on a CPU and on other devices; of more rows than
 #: `MANY` any row.
@@ -103,7 +103,7 @@ def result_rows(result, axes, source):
     if rows is not None and are_apart(rows, source):
         return rows, None
     to = behind(result, axes)
-    spare = empty(to.shape, to.dtype, queue=result.queue)
+    spare = empty(to.shape, to.dtype, kind=result_kind([result]), queue=result.queue)
     columns = prod(result.shape[axis] for axis in axes)
     return spare.reshape(spare.size // max(columns, 1), columns), (to, spare)
 

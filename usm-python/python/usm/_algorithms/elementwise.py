@@ -71,7 +71,7 @@ class Elementwise:
         if plan is not None:
             launch, dtype, shape = plan
             found = [one for one in arguments if one.__class__ is Array]
-            result = result_array(out, shape, dtype, common_queue(found))
+            result = result_array(out, shape, dtype, found, common_queue(found))
             if result.is_c_contiguous:
                 run = Run(result.queue, after)
                 work = place_of_work(out, result, found)
@@ -85,7 +85,7 @@ class Elementwise:
             raise TypeError(f"{self!r} of numbers alone: an array is needed")
         shape = broadcast_shape([array.shape for array in found], self)
         dtype = self._result_type(given, arrays)
-        result = result_array(out, shape, dtype, common_queue(found))
+        result = result_array(out, shape, dtype, found, common_queue(found))
         run = Run(result.queue, after)
         work = place_of_work(out, result, found)
         if result.size:

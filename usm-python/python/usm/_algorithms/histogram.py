@@ -10,7 +10,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_glo
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
-from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, place_of_work, result_array
+from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, place_of_work, result_array, result_kind
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
@@ -137,13 +137,14 @@ def histogram(
     edges = [low + place * step for place in _places(bins)]
     edges.append(high)
     queue = x.queue
-    result = result_array(out, (bins,), _usm.int64, queue)
+    result = result_array(out, (bins,), _usm.int64, [x])
     # Edges of NumPy have the type of the elements, if that is one of floats.
-    edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, queue=queue)
+    edge_array = asarray(edges, dtype=x.dtype if kind_of(x.dtype) == "f" else _usm.float64, kind=result_kind([x]), queue=queue)
     run = Run(queue, after)
     work = place_of_work(out, result, (x,))
     if x.size:
-        of_device = edge_array if is_cpu(queue) else asarray(edges, dtype=edge_array.dtype, kind="device", queue=queue)
+        is_there = is_cpu(queue) or edge_array.kind == "device"
+        of_device = edge_array if is_there else asarray(edges, dtype=edge_array.dtype, kind="device", queue=queue)
         _launch_counts(run, flat(x), bin_of_edges, of_device, low, bins / (high - low), bins, work)
     else:
         result.fill(0)
@@ -204,7 +205,7 @@ def bincount(
     if not 0 <= length < 1 << 40:
         raise RequestError(f"bincount with {length} counters: 0 to {(1 << 40) - 1} are possible")
     queue = x.queue
-    result = result_array(out, (length,), _usm.int64, queue)
+    result = result_array(out, (length,), _usm.int64, [x])
     run = Run(queue, after)
     work = place_of_work(out, result, (x,))
     if x.size and length:

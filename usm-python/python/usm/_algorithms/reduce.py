@@ -10,7 +10,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import are_for_items, axes_of, axis_of, given_rows, places_of_rows, put_back, reduction_of_rows, result_rows, without
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, scratch, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, result_kind, scratch, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -101,8 +101,9 @@ def launch_reduction(run, operation, x, dtype, out):
     Returns the array of the result.
     """
     combine, result_dtype, dtype = operation.combine, dtype, work_type(dtype)
+    kind = result_kind([x])
     if out is None and result_dtype != dtype:
-        out = empty(1, result_dtype, queue=run.queue)
+        out = empty(1, result_dtype, kind=kind, queue=run.queue)
     if not is_cpu(run.queue):
         reduce_groups, span = of_groups(combine, dtype, GROUP), span_of(x.size)
         groups = -(-x.size // span)
@@ -110,10 +111,10 @@ def launch_reduction(run, operation, x, dtype, out):
             partial = scratch(groups, dtype, run.queue)
             run.launch(reduce_groups, (groups * GROUP, GROUP), x, span, partial)
             x = partial
-        out = empty(1, dtype, queue=run.queue) if out is None else out
+        out = empty(1, dtype, kind=kind, queue=run.queue) if out is None else out
         run.launch(reduce_groups, (GROUP, GROUP), x, span, out)
         return out
-    out = empty(1, dtype, queue=run.queue) if out is None else out
+    out = empty(1, dtype, kind=kind, queue=run.queue) if out is None else out
     while x.size >= 2 * CHUNK:
         chunks, rest = divmod(x.size, CHUNK)
         partial = empty(chunks + (rest > 0), dtype, queue=run.queue)
@@ -161,7 +162,7 @@ def reduce(
     shape = without(x.shape, axes, keepdims)
     run = Run(x.queue, after)
     if x.size == 0:
-        result = result_array(out, shape, dtype, x.queue)
+        result = result_array(out, shape, dtype, [x])
         if result.size == 0:
             return result
         empty_value = operation.identity_of(dtype) if identity is None else identity
@@ -170,15 +171,15 @@ def reduce(
         result.fill(empty_value)
         return result
     if len(axes) < x.ndim:
-        result = result_array(out, shape, dtype, x.queue)
+        result = result_array(out, shape, dtype, [x])
         _reduce_rows(run, operation, given_rows(x, axes), dtype, result)
         return run.finish(result, wait)
     if shape:
-        result = result_array(out, shape, dtype, x.queue)
+        result = result_array(out, shape, dtype, [x])
         launch_reduction(run, operation, flat(x), dtype, result.reshape(1))
         return run.finish(result, wait)
     if out is not None:
-        out = result_array(out, (), dtype, x.queue)
+        out = result_array(out, (), dtype, [x])
     result = launch_reduction(run, operation, flat(x), dtype, None if out is None else out.reshape(1))
     return run.finish(result.reshape(()) if out is None else out, wait)
 
@@ -286,7 +287,7 @@ def _place_of_best(x, is_better, name, out, axis, keepdims, after, wait):
     axes = axes_of(None if axis is None else axis_of(axis, x.ndim), x.ndim)
     if x.size == 0 and (axis is None or x.shape[axes[0]] == 0):
         raise RequestError(f"{name} of an array without elements has no result")
-    result = result_array(out, without(x.shape, axes, keepdims), _usm.int64, x.queue)
+    result = result_array(out, without(x.shape, axes, keepdims), _usm.int64, [x])
     run = Run(x.queue, after)
     if axis is None or x.ndim == 1:
         _launch_place(run, is_better, flat(x), result.reshape(1))

@@ -38,10 +38,17 @@ def check_elements(dtype, name, takes_complex=False):
         raise KernelError(f"{name}: elements of type {dtype} are not for algorithms; {known} and bfloat16 are")
 
 
-def result_array(out, shape, dtype, queue):
-    """`out`, checked, or a new array."""
+def result_kind(arrays):
+    """The kind of memory of a new result: device memory if one of the arrays lies there, as in
+    dpctl, else that of new arrays.
+    """
+    return "device" if any(array.kind == "device" for array in arrays) else None
+
+
+def result_array(out, shape, dtype, arrays, queue=None):
+    """`out`, checked, or a new array beside those that it is made of."""
     if out is None:
-        return empty(shape, dtype, queue=queue)
+        return empty(shape, dtype, kind=result_kind(arrays), queue=queue or arrays[0].queue)
     if not isinstance(out, Array):
         out = asarray(out, copy=False)
     if out.shape != tuple(shape):
@@ -142,7 +149,7 @@ def place_of_work(out, result, sources):
         return result
     if all(are_apart(result, source) for source in sources):
         return result
-    return empty(result.shape, result.dtype, queue=result.queue)
+    return empty(result.shape, result.dtype, kind=result_kind([result]), queue=result.queue)
 
 
 def overlap(one, other):

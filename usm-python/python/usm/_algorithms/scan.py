@@ -172,11 +172,11 @@ def scan(
     run = Run(x.queue, after)
     if axis is not None:
         axes = (axis_of(axis, x.ndim),)
-        result = result_array(out, x.shape, dtype, x.queue)
+        result = result_array(out, x.shape, dtype, [x])
         if x.size:
             _scan_rows(run, operation, given_rows(x, axes), axes, dtype, neutral, bool(exclusive), result)
         return run.finish(result, wait)
-    result = result_array(out, (x.size,), dtype, x.queue)
+    result = result_array(out, (x.size,), dtype, [x])
     source = flat(x)
     work = place_of_work(out, result, (source,))
     if x.size:

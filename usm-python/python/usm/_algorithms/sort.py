@@ -15,7 +15,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import axis_of, behind, given_rows
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, flat, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, scratch
+from .run import CHUNK, GROUP, Run, bits_of, flat, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, result_kind, scratch
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
@@ -191,7 +191,7 @@ def _sort_rows(x, dtype, what, out, axis, after, wait):
     if x.ndim == 0:
         raise RequestError(f"{what} of an array without dimensions")
     axes = (axis_of(axis, x.ndim),)
-    result = result_array(out, x.shape, dtype, x.queue)
+    result = result_array(out, x.shape, dtype, [x])
     if result.dtype != dtype:
         raise TypeError(f"out has elements of type {result.dtype.name}, {dtype.name} is needed")
     run = Run(x.queue, after)
@@ -204,7 +204,7 @@ def _sort_rows(x, dtype, what, out, axis, after, wait):
     if is_last and result.is_c_contiguous and not overlap(result, x):
         target, targets = result, result.reshape(*rows.shape)
     else:
-        targets = empty(rows.shape, dtype, queue=x.queue)
+        targets = empty(rows.shape, dtype, kind=result_kind([x]), queue=x.queue)
         target = None
     for row in range(rows.shape[0]):
         elements, places = (None, targets[row]) if what == "argsort" else (targets[row], None)
