@@ -34,9 +34,9 @@ _BESIDE_TILE = 15_400
 
 def elements_of_item(itemsize, places_bytes, local_bytes):
     """Elements of an item in a tile, which fits local memory: odd, so that neighbours' lie in
-    different banks.
+    different banks. With more than 11 an H200 has registers for two groups at a time only.
     """
-    sizes = (15, 7, 3) if itemsize < 8 else (7, 3)
+    sizes = (11, 7, 3) if itemsize < 8 else (7, 3)
     fits = (each for each in sizes if GROUP * each * (itemsize + places_bytes) + _BESIDE_TILE <= local_bytes)
     return next(fits, 1)
 
