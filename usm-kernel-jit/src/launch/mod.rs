@@ -111,7 +111,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         let bytes = self.contents(&prepared)?;
         let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
         let sizes = (&*prepared.global, &*prepared.interpreted_groups());
-        let contents = self.program().interpret(sizes, &arguments, false, go_on);
+        let contents = self.program().interpret(sizes, &arguments, go_on);
         contents.map_err(|error| fault(self.program(), error))
     }
 
@@ -273,8 +273,10 @@ impl<'l, B: Programmable> Launch<'l, B> {
 fn words(otherwise: &str) -> Words<'_> {
     Words {
         otherwise,
-        remedy: "",
+        remedy: &|_| String::new(),
         at_least: &|least| format!("if i >= {least}"),
+        below: &|end| format!("if i < {end}"),
+        spelled: &|condition| condition,
         element: &|_, number| number.to_string(),
         overlap: None,
     }
