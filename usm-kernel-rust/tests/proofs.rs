@@ -238,6 +238,57 @@ fn a_variable_may_grow_more_than_once_in_a_round() {
 }
 
 #[test]
+fn a_variable_that_shrinks_stays_between_its_start_and_its_end() {
+    refuses(
+        "#[kernel] fn f(n: u32, a: &[u32], o: &mut [u32]) {
+            let (i, mut k, mut s) = (global_id(0), n, 0_u32);
+            while k > 6 { s += a[k as u64]; k -= 1; }
+            o[i] = s + a[k as u64];
+        }",
+        &launch(1, 1, vec![u32(9), array(&[0; 9]), array(&[0])]),
+        &launch(1, 1, vec![u32(9), array(&[0; 10]), array(&[0])]),
+    );
+    // The last step leads below 0, or below what the loop's condition lets in.
+    for (start, end) in
+        [("5_i32", "while k > 0 { s += a[k as u64]; k -= 3; }"), ("n as i32", "while k > 0 { k -= 7; }")]
+    {
+        let source = format!(
+            "#[kernel] fn f(n: u32, a: &[u32], o: &mut [u32]) {{
+                let (i, mut k, mut s) = (global_id(0), {start}, 0_u32);
+                {end}
+                o[i] = s + a[k as u64];
+            }}"
+        );
+        let (holds, fault) = launch(1, 1, vec![u32(5), array(&[0; 9]), array(&[0])]).run(&read(&source));
+        assert!(matches!(fault, Some(Fault::Outside { .. })) && !holds, "{source}: {fault:?}");
+    }
+    // A jump out of the loop leaves a value that its condition does not know.
+    let source = "#[kernel] fn f(x: &[u32], a: &[u32], o: &mut [u32]) {
+        let (i, mut k) = (global_id(0), 9_u32);
+        while k > 3 { k -= 4; if x[i] > 0 { break; } }
+        o[i] = a[(k - 2) as u64];
+    }";
+    let (holds, fault) = launch(1, 1, vec![array(&[0]), array(&[0; 8]), array(&[0])]).run(&read(source));
+    assert!(matches!(fault, Some(Fault::Outside { .. })) && !holds, "{fault:?}");
+}
+
+#[test]
+fn items_have_rows_of_their_own_up_to_their_width() {
+    refuses(
+        "#[kernel] fn f(width: u32, x: &[u32], o: &mut [u32]) {
+            let (row, mut k) = (global_id(0) * width as u64, 3_u64);
+            while k > 0 {
+                if x[k] > 0 { o[row + k] = o[row + k - 1]; }
+                k -= 1;
+            }
+            o[row + k] = 1;
+        }",
+        &launch(2, 1, vec![u32(3), array(&[1; 4]), array(&[0; 8])]),
+        &launch(2, 1, vec![u32(4), array(&[1; 4]), array(&[0; 8])]),
+    );
+}
+
+#[test]
 fn a_condition_on_a_counted_number_does_not_move_its_start() {
     refuses(
         "#[kernel(group = 2)] fn f(o: &mut [u32]) {

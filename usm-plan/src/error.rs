@@ -41,6 +41,8 @@ pub struct Error {
     exit: Exit,
     file: Option<PathBuf>,
     line: Option<u64>,
+    /// From 1, in bytes; 0 if it is not known. Of 32 bits, so that an error stays small.
+    column: u32,
     /// The place, or the name of a dimension or input in `option`.
     field: Option<String>,
     /// The field of the request, if it is the place.
@@ -63,7 +65,7 @@ impl Error {
 
     fn new(exit: Exit, reason: impl fmt::Display) -> Self {
         let (reason, log) = (reason.to_string(), String::new());
-        Self { exit, file: None, line: None, field: None, option: None, reason, log }
+        Self { exit, file: None, line: None, column: 0, field: None, option: None, reason, log }
     }
 
     /// Further lines of the reason stay below its first one.
@@ -85,6 +87,20 @@ impl Error {
     #[must_use]
     pub fn at_line(mut self, line: u64) -> Self {
         self.line.get_or_insert(line);
+        self
+    }
+
+    /// Adds the column in the line, in bytes from 1.
+    #[must_use]
+    pub(crate) fn at_column(mut self, column: usize) -> Self {
+        self.column = u32::try_from(column).unwrap_or(u32::MAX);
+        self
+    }
+
+    /// Leaves line and column out: the text is one that its user has never seen.
+    #[must_use]
+    pub(crate) fn without_position(mut self) -> Self {
+        (self.line, self.column) = (None, 0);
         self
     }
 
@@ -147,6 +163,9 @@ impl fmt::Display for Error {
             (None, None) => {}
         }
         write!(f, "{}", Shown(&self.reason))?;
+        if self.column > 0 {
+            write!(f, " (column {})", self.column)?;
+        }
         if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }
     }
 }

@@ -23,6 +23,7 @@ pub use range_plan::RangePlan;
 pub use range_search::Probe;
 
 #[derive(Debug, Deserialize, Serialize)]
+#[serde(expecting = "a graph")]
 struct File {
     tensors: Vec<JsonTensor>,
     ops: Vec<JsonOp>,
@@ -43,6 +44,7 @@ struct File {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(expecting = "a memory")]
 struct JsonMemory {
     name: String,
     capacity: u64,
@@ -55,6 +57,7 @@ struct JsonMemory {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(expecting = "a dimension")]
 struct JsonDimension {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,11 +73,13 @@ const fn one() -> u64 {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(expecting = "a plan")]
 struct JsonPlan {
     below: Vec<(u64, u64)>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
+#[serde(expecting = "a tensor")]
 struct JsonTensor {
     id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +114,7 @@ impl<'de> Deserialize<'de> for Amount {
             type Value = Amount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("u64 or the text of an expression")
+                f.write_str("a whole number from 0 to 2^64 - 1, or the text of an expression,")
             }
 
             fn visit_u64<E>(self, number: u64) -> Result<Amount, E> {
@@ -151,6 +156,7 @@ enum JsonKind {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
+#[serde(expecting = "an operator")]
 struct JsonOp {
     #[serde(default)]
     name: String,

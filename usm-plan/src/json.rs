@@ -1,6 +1,7 @@
 //! Reads JSON into records. Reports the line and path of a wrong value, and unknown keys.
 
 use serde::de::DeserializeOwned;
+use serde_ignored::Path;
 use serde_json::de::SliceRead;
 
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ impl<'t> Documents<'t> {
     /// The only document. `place` is its name in messages; empty for none.
     pub fn only<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
         let document = self.read(place)?;
-        self.json.end().map_err(|error| Error::bad(without_position(&error)).at_line(error.line() as u64))?;
+        self.json.end().map_err(|error| bad(&error))?;
         Ok(document)
     }
 
@@ -38,12 +39,12 @@ impl<'t> Documents<'t> {
         let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
         serde_ignored::deserialize(tracked, |path| {
             if *unused == 0 {
-                *first_unused = join_path(place, &path.to_string());
+                *first_unused = join_path(place, &spelled(&path));
             }
             *unused += 1;
         })
         .map_err(|error: serde_json::Error| {
-            let bad = Error::bad(without_position(&error)).at_line(error.line() as u64);
+            let bad = bad(&error);
             match join_path(place, &track.path().to_string()) {
                 path if path.is_empty() => bad,
                 path => bad.in_field(path),
@@ -64,6 +65,18 @@ impl<'t> Documents<'t> {
     }
 }
 
+/// A path as `tensors[1].size`.
+fn spelled(path: &Path<'_>) -> String {
+    match path {
+        Path::Root => ".".to_owned(),
+        Path::Seq { parent, index } => format!("{}[{index}]", join_path("", &spelled(parent))),
+        Path::Map { parent, key } => join_path(&join_path("", &spelled(parent)), key),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            spelled(parent)
+        }
+    }
+}
+
 /// A path inside the document named `place`.
 fn join_path(place: &str, path: &str) -> String {
     match (place, path) {
@@ -74,14 +87,31 @@ fn join_path(place: &str, path: &str) -> String {
     }
 }
 
-/// serde_json's message without its line, which is reported separately.
-fn without_position(error: &serde_json::Error) -> String {
+/// serde_json's error in plain words, its position apart from them.
+fn bad(error: &serde_json::Error) -> Error {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
-        Some((message, position)) => match position.split_once(" column ") {
-            Some((_, column)) => format!("{message} (column {column})"),
-            None => message.to_owned(),
-        },
-        None => text,
+        Some((message, _)) => {
+            Error::bad(plain(message)).at_line(error.line() as u64).at_column(error.column())
+        }
+        None => Error::bad(plain(&text)).at_line(error.line() as u64),
+    }
+}
+
+/// A message of serde without names of Rust's types.
+fn plain(message: &str) -> String {
+    let Some((given, expected)) = message.split_once(", expected ") else {
+        return message.replacen("missing field", "no key", 1);
+    };
+    let expected = match expected {
+        "u64" | "usize" => "a whole number from 0 to 2^64 - 1",
+        "a sequence" => "a list",
+        "a tuple of size 2" => "a pair",
+        other => other,
+    };
+    match given.strip_prefix("invalid ").and_then(|given| given.split_once(' ')) {
+        Some(("type:" | "value:", given)) => format!("{given} does not fit; {expected} does"),
+        Some(("length", length)) => format!("a list of {length} does not fit; {expected} does"),
+        _ => message.to_owned(),
     }
 }

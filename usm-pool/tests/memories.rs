@@ -261,6 +261,22 @@ fn memories_that_hold_too_little_are_told() {
 }
 
 #[test]
+fn what_every_plan_needs_counts_an_output_in_place_once() {
+    for queue in [Queue::InOrder, Queue::OutOfOrder] {
+        let planned = |capacity: u64| {
+            let builder = Graph::builder().default_alignment(1).memory(Space::new("a", capacity, 0));
+            let builder = (0..3).fold(builder, |builder, id| builder.tensor(Tensor::new(id, 100)));
+            let builder = builder.op(Op::new("").outputs([0]));
+            let replace = Op::new("").inputs([0]).outputs([1, 2]).in_place(0, 1);
+            plan_graph(&builder.op(replace).build().expect("a graph"), &options(queue))
+                .map(|(_, plan)| plan.peak)
+        };
+        assert_eq!(planned(199), Err(Error::MemoriesFull { needed: 200, room: 199 }));
+        assert_eq!(planned(200), Ok(200));
+    }
+}
+
+#[test]
 fn bad_memories_and_pins_are_refused_with_their_place() {
     let space = |name: &str, capacity: u64| Space::new(name, capacity, 1);
     let graph =

@@ -168,8 +168,8 @@ def test_references_of_local_memory(queue, call):
     a, sizes, slm = array(queue, np.zeros(32), "float64"), kapi.NdRange((32,), (32,)), kapi.LocalAccessor(1, "float64")
     call(add_fives, sizes, a, slm)
     assert values(a) == [160] * 32
-    with pytest.raises(usm.KernelError, match="element 0 of `slm` is read before it is written"):
-        usm.kernel(add_fives_to_anything).check[sizes](a, slm)
+    # Local memory begins as zeros.
+    usm.kernel(add_fives_to_anything).check[sizes](a, slm)
 
 
 def test_references_outside_of_kernels():
@@ -232,7 +232,7 @@ def storing(name):
 
 @pytest.mark.parametrize("name", [*PHI, "store", "exchange"])
 def test_a_float_for_an_integer_element_is_refused(name):
-    with pytest.raises(usm.KernelError, match=f"`{name}` on int32 with a value of type float32: cast it|only integers"):
+    with pytest.raises(usm.KernelError, match="an atomic operation with a float32 on `.`, which has elements of type int32: cast it"):
         decorated(storing(name), kapi.Range(10), np.ones(10, "float32"), np.zeros(10, "int32"))
 
 

@@ -42,7 +42,12 @@ class Launches:
         if "is not proven, so it is checked as it runs" in said and state != "unordered":
             state = "checked"
         name = kernel.__wrapped__.__name__
-        assert self.states.setdefault(name, state) == state, (name, said)
+        known = self.states.setdefault(name, state)
+        if {known, state} == {"proven", "inspected"}:
+            # The numbers of some launches fulfil a condition.
+            self.states[name] = "inspected"
+        else:
+            assert known == state, (name, said)
         kernel[sizes](*arguments)
 
 

@@ -424,12 +424,9 @@ def test_the_check_finds_what_is_wrong_and_where():
         outside.check[(2, 4),](a, 1)
     with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: race on element 1 of `a`: work-item \\[1\\] writes .* work-item \\[0\\] reads"):
         races.check[8](np.zeros(8, np.float32))
-    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `lm` is read before it is written"):
-        unset.check[8](np.zeros(8, np.float32))
-    for kernel in (counts_on, compares):
-        with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `lm` is read before it is written"):
-            kernel.check[8](np.zeros(8, np.float32))
-    begins.check[8](np.zeros(8, np.float32))
+    # Local memory begins as zeros, in the check too.
+    for kernel in (unset, counts_on, compares, begins):
+        kernel.check[8](np.zeros(8, np.float32))
 
 
 def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():
@@ -440,7 +437,7 @@ def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():
     strict = usm.kernel(strict=True)(races.__wrapped__)
     with pytest.raises(usm.KernelError, match="two work-items touch one element, a race: "):
         strict[8](a)
-    assert "is not proven, so it is checked as it runs; proven if min(global_size(0) - 1, n - 1) <= a.len() - 1" in plain.proof[9](a, 9)
+    assert "is not proven, so it is checked as it runs; proven if min(global_size(0) - 1, n - 1) <= a.size - 1" in plain.proof[9](a, 9)
     strict = usm.kernel(strict=True)(plain.__wrapped__)
     with pytest.raises(usm.KernelError, match="is not proven, so `strict=True` refuses the launch; proven if "):
         strict[9](a, 9)
@@ -560,8 +557,11 @@ def test_the_proof_speaks_of_python():
     for refuse in (lambda a: same[4](a), lambda a: pytest.fail(same.proof[4](a))):
         with pytest.raises((usm.KernelError, pytest.fail.Exception)) as found:
             refuse(np.zeros(4))
-        assert "use `usm.atomic`, put a barrier between, or launch it without `strict=True` (see " in str(found.value)
-        assert "unsafe" not in str(found.value)
+        assert "use `usm.atomic`, for `+=` `usm.atomic.add`, write elements that" in str(found.value)
+        assert str(found.value).endswith(", or launch it without `strict=True`") and "unsafe" not in str(found.value)
+    # Who did not ask for a strict launch hears nothing of it.
+    said = usm.kernel(same.__wrapped__).proof[4](np.zeros(4))
+    assert "`usm.atomic.add`" in said and "strict" not in said
 
 
 def test_a_pair_of_numbers_that_meant_two_dimensions_says_how_to_write_them():
@@ -574,8 +574,25 @@ def test_a_pair_of_numbers_that_meant_two_dimensions_says_how_to_write_them():
 
 
 def test_messages_name_arrays_of_the_kernel_by_their_variables():
-    with usm.device_context("host"), pytest.raises(usm.KernelError, match="`tile` is read before it is written"):
-        reads_early.check[8, 8](np.zeros(8))
+    with usm.device_context("host"), pytest.raises(usm.KernelError, match="race on element . of `tile`"):
+        shifts_early.check[8, 8](np.zeros(8))
+
+
+def test_a_missing_barrier_is_named():
+    missing = "put `usm.barrier(usm.CLK_LOCAL_MEM_FENCE)` between"
+    with usm.device_context("host"):
+        a = np.zeros(8)
+        with pytest.raises(usm.KernelError, match=f"with no barrier between; {re.escape(missing)}\n"):
+            shifts_early.check[8, 8](a)
+        assert shifts_early.proof[8, 8](a).endswith(missing)
+
+
+def test_the_check_knows_that_local_memory_starts_as_zeros():
+    with usm.device_context("host"):
+        a = np.ones(8)
+        reads_early.check[8, 8](a)
+        reads_early[8, 8](a)
+    assert (a == 0).all() and "starts" in usm.local.array.__doc__
 
 
 def test_the_check_knows_that_private_arrays_start_as_zeros():
@@ -595,6 +612,43 @@ def counts_in_private(a):
 
 
 @usm.kernel
+def shifts_early(a):
+    tile = usm.local.array(8, np.float64)
+    i, l = usm.get_global_id(0), usm.get_local_id(0)
+    tile[l] = a[i]
+    a[i] = tile[7 - l]
+
+
+@usm.kernel
 def reads_early(a):
     tile = usm.local.array(8, np.float64)
     a[usm.get_global_id(0)] = tile[usm.get_local_id(0)]
+
+
+def test_an_atomic_operation_does_not_cut_a_number():
+    @usm.kernel
+    def adds(counts, x):
+        usm.atomic.add(counts, 0, x)
+
+    counts = np.zeros(2, np.int32)
+    for x, words in ((1.5, "a float"), (np.float32(1), "a float32")):
+        with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: an atomic operation with {words} on `counts`, which has elements of type int32: cast it"):
+            adds[4](counts, x)
+    adds[4](counts, 2)
+    assert counts.tolist() == [8, 0]
+    adds[4](sums := np.zeros(2, np.float32), 1.5)
+    assert sums.tolist() == [6, 0]
+
+
+def test_names_that_are_not_there_say_which_are():
+    @usm.kernel
+    def exchanges(a):
+        usm.atomic.exchange(a, 0, 1)
+
+    with pytest.raises(usm.KernelError, match=r"unknown name `usm.atomic.exchange`: there are .*\bexch\b"):
+        exchanges[1](np.zeros(1))
+    with pytest.raises(AttributeError, match="'usm.group' has no attribute 'sum': there are .*reduce_add"):
+        usm.group.sum
+    assert not hasattr(usm.group, "__array_interface__")
+    for words in (usm.atomic, usm.group, usm.sub_group, usm.local):
+        assert dir(words) and all(f"``{name}(" in words.__doc__ and ": " in getattr(words, name).__doc__ for name in dir(words))

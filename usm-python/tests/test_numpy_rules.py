@@ -268,6 +268,23 @@ def test_a_stream_of_cuda_is_told_by_queues_of_cuda_only(queue):
             queue.__cuda_stream__()
 
 
+def test_methods_of_numpys_arrays_say_what_to_call(np):
+    array = usm.asarray([[3, 1], [2, 4]], dtype="f4", device="host")
+    names = [name for name, it in vars(usm.Array).items() if (it.__doc__ or "").startswith("Not here: use ")]
+    assert {"sum", "prod", "min", "max", "mean", "std", "argmax", "sort", "all", "cumsum", "numpy", "get"} <= set(names)
+    for name in names:
+        with pytest.raises(AttributeError, match=f"^'usm.Array' object has no attribute '{name}': use [a-z]"):
+            getattr(array, name)
+        assert not hasattr(array, name) and name not in dir(array)
+    assert "shape" in dir(array) and "__array_interface__" in dir(array)
+    with pytest.raises(AttributeError, match=r'use usm.reduce\(array, "sum"\)'):
+        usm.zeros(3, kind="device", device="host").sum()
+    # What they say works, and NumPy's functions find no method.
+    assert usm.reduce(array, "sum").item() == np.sum(array) == 10 and usm.reduce(array, "any").item() is True
+    assert usm.reduce(array) / array.size == np.mean(array) == 2.5 and np.squeeze(array).shape == (2, 2)
+    assert usm.sort(array).tolist() == np.sort(array).tolist() and usm.argmax(array).item() == np.argmax(array) == 3
+
+
 def test_without_numpy_operators_name_it():
     code = """
 import sys

@@ -96,7 +96,7 @@ def test_show_stays_within_a_notebook(plan, monkeypatch):
 def test_a_plan_that_places_nothing_has_no_picture(tmp_path):
     plan = usm.plan([(0, 2, 100), (1, 3, 100)], capacity=150)
     assert not plan.feasible
-    for use in (plan._repr_svg_, lambda: plan.to_html(tmp_path / "plan.html"), plan.show, lambda: plan.arena("host")):
+    for use in (plan._repr_svg_, lambda: plan.to_svg(tmp_path / "plan.html"), lambda: plan.to_html(tmp_path / "plan.html"), plan.show, lambda: plan.arena("host")):
         with pytest.raises(usm.RequestError, match="nothing was placed"):
             use()
     assert not (tmp_path / "plan.html").exists()
@@ -136,3 +136,55 @@ def test_tensors_with_duplicate_names_have_number_keys():
     assert usm.plan(twice).arena("host").keys() == [3, 4]
     table = usm.plan([(0, 1, 10), (0, 2, 0)])
     assert table.arena("host").keys() == [0, 1] and table.arena("host")[1].size == 0
+
+
+def chain(**more):
+    """Four tensors of 1000 bytes, each read for the next one."""
+    ops = [{"outputs": [0]}] + [{"inputs": [i], "outputs": [i + 1]} for i in range(3)]
+    return {"tensors": [{"id": i, "size": 1000} for i in range(4)], "ops": ops, "outputs": [3], **more}
+
+
+def test_an_arena_has_a_block_in_each_memory():
+    memories = [{"name": "sram", "capacity": 1000, "cost": 1}, {"name": "dram", "capacity": 5000, "cost": 2}]
+    plan = usm.plan(chain(memories=memories))
+    assert plan.memories == ["sram", "dram", "sram", "dram"]
+    other = usm.Queue("host")
+    with usm.track() as tracked:
+        arena = plan.arena({"sram": "host", "dram": other}, kind={"sram": "device"})
+    assert tracked.live == arena.nbytes == plan.peak == 2000 and tracked.allocations == 2
+    assert [arena[i].kind for i in range(4)] == ["device", "shared", "device", "shared"]
+    assert arena[1].queue == other and arena[0].queue == arena.queue
+    assert arena[0].pointer == arena[2].pointer != arena[1].pointer == arena[3].pointer
+    assert "device memory on host:host:0, shared memory on host:host:0" in repr(arena)
+    assert plan.arena("host")[1].kind == "shared"
+    for refused, words in (
+        (lambda: plan.arena({"flash": "host"}), "queue: \"flash\" is none of the plan's memories: sram, dram"),
+        (lambda: plan.arena("host", kind={"sarm": "host"}), "kind: \"sarm\" is none"),
+    ):
+        with pytest.raises(usm.RequestError, match=words):
+            refused()
+
+
+def test_an_arena_has_what_was_spilled_in_host_memory():
+    plan = usm.plan(chain(), device_memory=1000)
+    assert plan.spilled == [1, 3]
+    arena = plan.arena("host", kind="device")
+    assert [arena[i].kind for i in range(4)] == ["device", "host", "device", "host"]
+    assert plan.arena("host", kind={"host": "shared"})[1].kind == "shared"
+
+
+def test_an_arena_has_no_block_above_the_chunk_of_its_memory():
+    plan = usm.plan(chain(memories=[{"name": "small", "capacity": 4096, "chunk": 1024}]))
+    with usm.track() as tracked:
+        arena = plan.arena("host")
+    assert tracked.allocations == 2 and tracked.live <= 2048
+    for i in range(4):
+        arena[i].fill(i)
+    assert set(arena[3].tolist()) == {3} and set(arena[2].tolist()) == {2}
+
+
+def test_a_picture_is_written_to_a_file(plan, tmp_path):
+    plan.to_svg(tmp_path / "plan.svg")
+    assert (tmp_path / "plan.svg").read_text() == plan._repr_svg_()
+    with pytest.raises(FileNotFoundError):
+        plan.to_svg(tmp_path / "none" / "plan.svg")

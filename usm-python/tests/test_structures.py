@@ -76,3 +76,30 @@ def test_lists_have_the_values_and_types_of_numpys(queue, dtype):
     for view in (lambda it: it, lambda it: it.T, lambda it: it[:, ::3], lambda it: it[1], lambda it: it[1, 1:2]):
         ours, theirs = view(usm.asarray(array, queue=queue, copy=True)).tolist(), view(array).tolist()
         assert ours == theirs and repr(ours) == repr(theirs)
+
+
+NESTED = np.dtype([("at", [("x", "f4"), ("y", "f4")]), ("trail", "i2", 3)], align=True)
+
+
+@pytest.mark.parametrize("kind", ["host", "device", "shared"])
+def test_tuples_are_stored_as_in_numpy(kind):
+    pair = np.dtype([("x", "i4"), ("y", "f4")])
+    for dtype, key, value in [
+        (pair, 0, (1, 2.5)),
+        (pair, slice(0, 2), [(1, 2.5), (3, 4.5)]),
+        (pair, slice(None), (1, 2.5)),
+        (pair, 1, 5),
+        (NESTED, 2, ((1, 2), [7, 8, 9])),
+        (NESTED, slice(1, 3), [((1, 2), 3), ((4, 5), (6, 7, 8))]),
+    ]:
+        theirs, ours = np.zeros(3, dtype), usm.zeros(3, dtype, kind=kind, device="host")
+        theirs[key] = ours[key] = value
+        assert (usm.to_numpy(ours) == theirs).all(), (dtype, key, value)
+    ours = usm.zeros(3, pair, kind=kind, device="host")
+    ours.fill((3, 4))
+    assert ours.tolist() == [(3, 4.0)] * 3 == usm.full(3, (3, 4), pair, kind=kind, device="host").tolist()
+    assert usm.asarray([(1, 2.5), (3, 4.5)], pair, kind=kind, device="host").tolist() == [(1, 2.5), (3, 4.5)]
+    for value in [(1, 2, 3), (1,), ("a", 1), [(1, 2), (3, 4)]]:
+        with pytest.raises(ValueError):
+            ours[0] = value
+    assert ours.tolist() == [(3, 4.0)] * 3

@@ -90,7 +90,7 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-python/python/usm/_files.py", 7, Named),
     ("usm-python/python/usm/_onnxruntime.py", 5, Temporary),
     ("usm-python/src/nrt/library.rs", 1, Package),
-    ("usm-python/src/plan/pictures.rs", 3, Temporary),
+    ("usm-python/src/plan/pictures.rs", 4, Temporary),
     ("usm-python/src/plan/recompute.rs", 1, Named),
     ("usm-python/src/storage/file.rs", 1, Named),
     ("usm-python/src/storage/snapshot.rs", 1, Named),

@@ -310,6 +310,8 @@ fn the_order_of_a_model_is_chosen_unless_it_is_to_be_kept() {
     let kept = plan("onnx_order_kept", graph.clone(), &["--keep-order"]).json();
     assert!(kept.get("order").is_none());
     assert_eq!(chosen["order"].as_array().map(Vec::len), Some(12));
+    assert_eq!((&chosen["order_optimal"], &chosen["order_optimality"]), (&json!(true), &json!("proven")));
+    assert_eq!((&kept["order_optimal"], &kept["order_optimality"]), (&json!(false), &json!(null)));
     assert_eq!(kept["peak"], 6 * 16384 + 256);
     assert!(chosen["peak"].as_u64() <= Some(16384 + 2 * 256), "{chosen}");
     let unordered = plan("onnx_order_none", graph.clone(), &["--queue", "out-of-order"]).json();

@@ -404,7 +404,7 @@ fn unknown_keys_and_columns_are_mentioned_and_do_no_harm() {
     let graph = file(&folder, "g.json", GRAPH.replace("\"id\": 7", "\"id\": 7, \"dtype\": \"f4\""));
     let ran = usm(&["plan", &graph, "--json"]);
     assert_eq!(report(&ran)["peak"], 4160);
-    assert!(ran.stderr.contains("tensors.0.dtype"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("tensors[0].dtype"), "{}", ran.stderr);
     let buffers = file(&folder, "b.csv", "id,lower,upper,size,colour\n1,0,1,1,red\n");
     let ran = usm(&["plan", &buffers, "--json"]);
     assert_eq!(report(&ran)["peak"], 1);

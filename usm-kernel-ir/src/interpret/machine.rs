@@ -29,6 +29,8 @@ pub(super) struct Machine<'k> {
     /// Records of the arrays that items share, and of those without an initial value.
     shadows: Vec<Vec<Element>>,
     watched: bool,
+    /// Whether local and private memory begins with values, which are zero.
+    zeros: bool,
     group: u64,
     /// Items of a group.
     items: u64,
@@ -79,6 +81,7 @@ impl<'k> Machine<'k> {
             words,
             shadows,
             watched: true,
+            zeros: false,
             group: 0,
             items,
             phases: [0; 2],
@@ -96,6 +99,11 @@ impl<'k> Machine<'k> {
             self.shadows.iter_mut().for_each(Vec::clear);
         }
         self
+    }
+
+    /// With `zeros`, local and private memory begins with values.
+    pub(super) fn zeros(self, zeros: bool) -> Self {
+        Self { zeros, ..self }
     }
 
     /// Returns the words of all arrays. `None` if `go_on`, called before each group and now and
@@ -126,8 +134,8 @@ impl<'k> Machine<'k> {
         Ok(Some(self.words))
     }
 
-    /// Local and private memory has no value when a group starts. As in all code, it is zero where
-    /// reads are not recorded.
+    /// Local and private memory is zero when a group starts, as in all code. Without `zeros` that
+    /// is no value, if reads are recorded.
     fn prepare(&mut self) {
         for (index, array) in self.kernel.arrays.iter().enumerate() {
             let len = match array.space {
@@ -139,7 +147,8 @@ impl<'k> Machine<'k> {
             self.words[index].clear();
             self.words[index].resize(len, 0);
             self.shadows[index].clear();
-            self.shadows[index].resize(if self.watched { len } else { 0 }, Element::default());
+            let fresh = if self.zeros { Element::with_value() } else { Element::default() };
+            self.shadows[index].resize(if self.watched { len } else { 0 }, fresh);
         }
     }
 

@@ -146,11 +146,12 @@ pub fn check(
     arguments: &[Argument<'_>],
     steps: u64,
 ) -> Result<(), CheckError> {
-    check_while(kernel, global, local, arguments, steps, &mut || true)
+    check_while(kernel, global, local, arguments, steps, false, &mut || true)
 }
 
 /// [`check`] while `go_on`, called every few milliseconds, returns true. No fault if it returned
-/// false.
+/// false. With `zeros`, local and private memory begins with zeros, as in all code, so no read of
+/// it is a fault.
 ///
 /// # Errors
 /// As [`check`].
@@ -160,12 +161,13 @@ pub fn check_while(
     local: &[u64],
     arguments: &[Argument<'_>],
     steps: u64,
+    zeros: bool,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(), CheckError> {
     verify_items(kernel).map_err(CheckError::Kernel)?;
     let input = Input::new(kernel, global, local, arguments).map_err(CheckError::Input)?;
     for order in [Order::Forwards, Order::Backwards, Order::Shuffled(0x9E37_79B9)] {
-        let machine = Machine::new(kernel, input.clone(), order, steps);
+        let machine = Machine::new(kernel, input.clone(), order, steps).zeros(zeros);
         if machine.run(go_on).map_err(CheckError::Fault)?.is_none() {
             break;
         }

@@ -8,6 +8,7 @@
 mod claim;
 mod linear;
 mod number;
+mod parts;
 mod race;
 mod say;
 mod walk;

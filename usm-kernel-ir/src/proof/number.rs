@@ -172,6 +172,34 @@ impl Number {
         }
     }
 
+    /// An upper bound for every launch; `None` if there is none.
+    pub(super) fn most(&self) -> Option<i64> {
+        match self {
+            Self::Constant(value) => Some(*value),
+            Self::Add(pair) => pair.0.most()?.checked_add(pair.1.most()?),
+            Self::Min(pair) => match (pair.0.most(), pair.1.most()) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            },
+            Self::Max(pair) => Some(pair.0.most()?.max(pair.1.most()?)),
+            _ => None,
+        }
+    }
+
+    /// Whether a part of it is near the end of a type of 32 or 64 bits: what nothing else bounds.
+    pub(super) fn is_far(&self) -> bool {
+        match self {
+            Self::Constant(value) => value.unsigned_abs() >= (1 << 31) - (1 << 12),
+            Self::Add(pair)
+            | Self::Sub(pair)
+            | Self::Mul(pair)
+            | Self::Div(pair)
+            | Self::Min(pair)
+            | Self::Max(pair) => pair.0.is_far() || pair.1.is_far(),
+            _ => false,
+        }
+    }
+
     /// Counts its nodes down from `left`, shared ones each time; false if there are more. Numbers
     /// share nodes, so a short chain of sums may have more nodes than any memory holds.
     pub(super) fn counts(&self, left: &mut u32) -> bool {

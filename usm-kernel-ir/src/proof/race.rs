@@ -191,6 +191,7 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
         parted(walker, one, two, grouped),
         parted(walker, two, one, grouped),
         distinct_without_conditions(walker, one, two, grouped),
+        super::parts::own_parts(walker, one, two, grouped),
     ] {
         let Some(conditions) = way else { continue };
         let conditions = unknown(conditions);
@@ -271,49 +272,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
         }
         walker.infos[*number as usize].high = most;
     }
-    let dimensions = walker.kernel.dimensions;
-    let mut digits = Vec::new();
-    for dimension in 0..dimensions {
-        let (global, local, group) =
-            (Atom::Global(dimension), Atom::Local(dimension), Atom::Group(dimension));
-        let names = |atom: Atom| first.weight(atom) != Number::ZERO || second.weight(atom) != Number::ZERO;
-        let as_local = Linear::atom(group).scale(&walker.local_size(dimension)).add(&Linear::atom(local));
-        let coordinates: &[Atom] = if grouped {
-            (first, second) = (first.replace(global, &as_local), second.replace(global, &as_local));
-            &[local]
-        } else if names(local) || names(group) || guarded(one, local) || guarded(two, local) {
-            (first, second) = (first.replace(global, &as_local), second.replace(global, &as_local));
-            &[local, group]
-        } else {
-            &[global]
-        };
-        for coordinate in coordinates {
-            let sum = Linear::atom(*coordinate);
-            let of_one = walker.interval(&sum, &one.guards).ends(&mut needs);
-            let of_two = walker.interval(&sum, &two.guards).ends(&mut needs);
-            let [Some(low), Some(high)] = hull(of_one, of_two) else { return None };
-            if low == high {
-                // A single item, whose position is a number.
-                let fixed = Linear::number(low);
-                (first, second) = (first.replace(*coordinate, &fixed), second.replace(*coordinate, &fixed));
-                continue;
-            }
-            let weight = first.weight(*coordinate);
-            let extent = high.sub(low).add(Number::ONE);
-            if weight != second.weight(*coordinate) {
-                return None;
-            }
-            if weight == Number::ZERO {
-                // All these items have the same index, so there must be only one; a fixed group may
-                // imply that.
-                if extent.constant() == Some(1) {
-                    continue;
-                }
-                return None;
-            }
-            digits.push(Digit { weight, extent });
-        }
-    }
+    let mut digits = coordinates(walker, [one, two], [&mut first, &mut second], grouped, &mut needs)?;
     let mut others: Vec<Atom> = first.terms.iter().chain(&second.terms).map(|(atom, _)| *atom).collect();
     others.sort_unstable();
     others.dedup();
@@ -345,6 +304,61 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
     let mut requires = needs.into_conditions();
     requires.push(claim);
     Some(requires)
+}
+
+/// The digits of an index that are a work-item's own: the weights and extents of its coordinates.
+/// Those that the guards fix are put in. `None` if two items may have the same.
+pub(super) fn coordinates(
+    walker: &mut Walker<'_>,
+    [one, two]: [&Access; 2],
+    [first, second]: [&mut Linear; 2],
+    grouped: bool,
+    needs: &mut Needs,
+) -> Option<Vec<Digit>> {
+    let dimensions = walker.kernel.dimensions;
+    let mut digits = Vec::new();
+    for dimension in 0..dimensions {
+        let (global, local, group) =
+            (Atom::Global(dimension), Atom::Local(dimension), Atom::Group(dimension));
+        let names = |atom: Atom| first.weight(atom) != Number::ZERO || second.weight(atom) != Number::ZERO;
+        let as_local = Linear::atom(group).scale(&walker.local_size(dimension)).add(&Linear::atom(local));
+        let coordinates: &[Atom] = if grouped {
+            (*first, *second) = (first.replace(global, &as_local), second.replace(global, &as_local));
+            &[local]
+        } else if names(local) || names(group) || guarded(one, local) || guarded(two, local) {
+            (*first, *second) = (first.replace(global, &as_local), second.replace(global, &as_local));
+            &[local, group]
+        } else {
+            &[global]
+        };
+        for coordinate in coordinates {
+            let sum = Linear::atom(*coordinate);
+            let of_one = walker.interval(&sum, &one.guards).ends(needs);
+            let of_two = walker.interval(&sum, &two.guards).ends(needs);
+            let [Some(low), Some(high)] = hull(of_one, of_two) else { return None };
+            if low == high {
+                // A single item, whose position is a number.
+                let fixed = Linear::number(low);
+                (*first, *second) = (first.replace(*coordinate, &fixed), second.replace(*coordinate, &fixed));
+                continue;
+            }
+            let weight = first.weight(*coordinate);
+            let extent = high.sub(low).add(Number::ONE);
+            if weight != second.weight(*coordinate) {
+                return None;
+            }
+            if weight == Number::ZERO {
+                // All these items have the same index, so there must be only one; a fixed group may
+                // imply that.
+                if extent.constant() == Some(1) {
+                    continue;
+                }
+                return None;
+            }
+            digits.push(Digit { weight, extent });
+        }
+    }
+    Some(digits)
 }
 
 /// The least start of the loops in an access's index, and the end that its guards imply.

@@ -26,11 +26,24 @@ impl Bound {
         (!lacking.is_empty()).then(|| all(&lacking, kernel))
     }
 
+    /// The end of the array in the words of the kernel's source, if nothing but the type of its
+    /// numbers keeps the index below it: no condition on a launch helps then.
+    #[must_use]
+    pub fn open_end(&self, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
+        let open = |one: &Condition| match one {
+            Condition::AtMost(high, last) if high.is_far() && !last.is_far() && !one.holds(shape) => {
+                Some(number(&last.clone().add(Number::ONE), kernel, 0))
+            }
+            _ => None,
+        };
+        self.conditions.iter().flatten().find_map(open)
+    }
+
     /// The least value that the index may have, if it is below 0 for every launch.
     #[must_use]
     pub fn least_below_zero(&self) -> Option<i64> {
         let least = |one: &Condition| match one {
-            Condition::AtMost(zero, low) if *zero == Number::ZERO => low.constant().filter(|low| *low < 0),
+            Condition::AtMost(zero, low) if *zero == Number::ZERO => low.most().filter(|low| *low < 0),
             _ => None,
         };
         self.conditions.iter().flatten().filter_map(least).min()

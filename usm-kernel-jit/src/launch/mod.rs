@@ -102,7 +102,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         let failed = |error| fault(program, error);
         program.check(sizes, &arguments, false, &mut || true).map_err(failed)?;
         if !program.kernel().prints.is_empty() {
-            let contents = program.interpret(sizes, &arguments, false, &mut || true).map_err(failed)?;
+            let contents = program.interpret(sizes, &arguments, &mut || true).map_err(failed)?;
             self.show_interpreted(&contents.unwrap_or_default());
         }
         Ok(())
@@ -125,7 +125,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
             let bytes = self.contents(&prepared)?;
             let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
             let sizes = (&*prepared.global, &*prepared.interpreted_groups());
-            let contents = self.program().interpret(sizes, &arguments, false, go_on);
+            let contents = self.program().interpret(sizes, &arguments, go_on);
             contents.map_err(|error| fault(self.program(), error))
         })?;
         let kernel = self.program().kernel();
@@ -297,8 +297,10 @@ impl<'l, B: Programmable> Launch<'l, B> {
 fn words(otherwise: &str) -> Words<'_> {
     Words {
         otherwise,
-        remedy: "",
+        remedy: &|_| String::new(),
         at_least: &|least| format!("if i >= {least}"),
+        below: &|end| format!("if i < {end}"),
+        spelled: &|condition| condition,
         element: &|_, number| number.to_string(),
         overlap: None,
     }

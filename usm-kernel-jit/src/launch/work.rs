@@ -67,7 +67,7 @@ impl HostWork {
         let bytes: Vec<Vec<u8>> = self.addresses.iter().zip(&self.bytes).map(copy).collect();
         let arguments = interpreter_arguments(program, &self.values, &bytes);
         let local = self.local.clone().unwrap_or_else(|| vec![1; self.global.len()]);
-        let ran = program.interpret((&self.global, &local), &arguments, false, &mut || true);
+        let ran = program.interpret((&self.global, &local), &arguments, &mut || true);
         let after = ran.map_err(|error| fault(program, error))?.unwrap_or_default();
         let kernel = program.kernel();
         let arrays = kernel.parameters.iter().filter_map(|parameter| match parameter {

@@ -2,7 +2,7 @@
 
 use usm_kernel_ir::inspect::Verdict;
 use usm_kernel_ir::proof::Shape;
-use usm_kernel_ir::{ArrayId, Refusal};
+use usm_kernel_ir::{ArrayId, Refusal, Space};
 
 use super::Program;
 
@@ -11,10 +11,15 @@ use super::Program;
 pub struct Words<'w> {
     /// What becomes of a launch with an index that is not proven.
     pub otherwise: &'w str,
-    /// The remedy for two items that may touch one element, in the face's language.
-    pub remedy: &'w str,
+    /// The remedy for two items that may touch one element of shared memory, in the face's
+    /// language; true for memory that a barrier orders too. Empty for none.
+    pub remedy: &'w dyn Fn(bool) -> String,
     /// The condition that excludes an index below this number, which is below 0.
     pub at_least: &'w dyn Fn(u64) -> String,
+    /// The condition that excludes an index from this end on, in words of the kernel's source.
+    pub below: &'w dyn Fn(&str) -> String,
+    /// A condition on a launch in the face's language, from words of the kernel's source.
+    pub spelled: &'w dyn Fn(String) -> String,
     /// The name of an element of an array, by its number.
     pub element: &'w dyn Fn(ArrayId, u64) -> String,
     /// Two arrays that share memory which the kernel writes, as a message.
@@ -46,7 +51,7 @@ impl Program {
         if let Some(bound) = self.claims_of(open).bounds.first() {
             let (place, name) = (kernel.locate(bound.place), &kernel.array(bound.array).name);
             let otherwise = words.otherwise;
-            let missing = match (bound.least_below_zero(), bound.lacks(kernel, shape)) {
+            let missing = match (bound.least_below_zero(), bound.open_end(kernel, shape)) {
                 (Some(least), _) if is_least(least) => {
                     "; it may be below 0, whatever the launch: add a condition that it is not".to_owned()
                 }
@@ -54,8 +59,14 @@ impl Program {
                     "; it may be {least}, whatever the launch: add a condition such as `{}`",
                     (words.at_least)(least.unsigned_abs())
                 ),
-                (None, Some(lacks)) => format!("; proven if {lacks}"),
-                (None, None) => String::new(),
+                (None, Some(end)) => format!(
+                    "; it may be beyond the end, whatever the launch: add a condition such as `{}`",
+                    (words.spelled)((words.below)(&end))
+                ),
+                (None, None) => match bound.lacks(kernel, shape) {
+                    Some(lacks) => format!("; proven if {}", (words.spelled)(lacks)),
+                    None => "; nothing that is known before the launch bounds it".to_owned(),
+                },
             };
             let index =
                 format!("{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}");
@@ -71,6 +82,7 @@ impl Program {
     /// What is proven about the order of items alone; `proven` where conditions decide.
     pub fn order(&self, shape: &Shape<'_>, words: &Words<'_>, proven: Answer) -> Answer {
         let (kernel, is_empty) = (&self.kernel, shape.global.contains(&0));
+        let is_local = |array: ArrayId| matches!(kernel.array(array).space, Space::Local(_));
         let claims = match &self.claims {
             Err(refusal) => return Answer::Open(self.refusal(refusal, words)),
             Ok(claims) => claims,
@@ -81,21 +93,24 @@ impl Program {
         match self.verdict(shape, true) {
             Some(Verdict::Free) => words.overlap.clone().map_or(Answer::Inspected, Answer::Open),
             Some(Verdict::Race(clash)) => Answer::Open(format!(
-                "{}: two work-items touch one element, a race: {}",
+                "{}: two work-items touch one element, a race: {}{}",
                 kernel.locate(race.write),
-                clash.say(kernel, words.element)
+                clash.say(kernel, words.element),
+                remedy(words, is_local(race.array))
             )),
             Some(Verdict::Undecided(_)) if words.overlap.is_none() && self.is_unordered(shape) => {
+                let (write, other) = (kernel.locate(race.write), kernel.locate(race.other));
+                let places = if write == other { write } else { format!("{write} and at {other}") };
                 Answer::Unordered(format!(
-                    "unordered: which of two work-items accesses an element of `{}` first, at {} and at {}, \
-                     follows from memory",
+                    "unordered: which of two work-items accesses an element of `{}` first, at {places}, \
+                     follows from memory{}",
                     kernel.array(race.array).name,
-                    kernel.locate(race.write),
-                    kernel.locate(race.other),
+                    remedy(words, is_local(race.array)),
                 ))
             }
             verdict => {
-                let missing = race.lacks(kernel, shape).map(|lacks| format!("; proven if {lacks}"));
+                let lacks = race.lacks(kernel, shape);
+                let missing = lacks.map(|lacks| format!("; proven if {}", (words.spelled)(lacks)));
                 let doubt = match verdict {
                     Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(kernel, words.element)),
                     _ => String::new(),
@@ -115,16 +130,24 @@ impl Program {
     /// A race that every launch has, with the remedy.
     fn refusal(&self, refusal: &Refusal, words: &Words<'_>) -> String {
         let kernel = &self.kernel;
-        let other = refusal.other.map(|other| format!(" (see {})", kernel.locate(other)));
-        let fault = match refusal.message.split_once("; write elements") {
-            Some((fault, _)) if !words.remedy.is_empty() => format!("{fault}; {}", words.remedy),
+        let other = refusal.other.filter(|other| *other != refusal.place);
+        let other = other.map(|other| format!(" (see {})", kernel.locate(other)));
+        let fault = match (refusal.message.split_once("; write elements"), remedy(words, true)) {
+            (Some((fault, _)), remedy) if !remedy.is_empty() => format!("{fault}{remedy}"),
             _ => refusal.message.clone(),
         };
         format!("{}: {fault}{}", kernel.locate(refusal.place), other.unwrap_or_default())
     }
 }
 
-/// Whether a number is the least of a type: nothing is known then about an index of that type.
+/// The remedy for two items that may touch one element, behind the fault.
+fn remedy(words: &Words<'_>, has_barriers: bool) -> String {
+    let remedy = (words.remedy)(has_barriers);
+    if remedy.is_empty() { remedy } else { format!("; {remedy}") }
+}
+
+/// Whether a number is the least of a type, or less: nothing is known then about an index of that
+/// type.
 fn is_least(number: i64) -> bool {
-    [i64::from(i8::MIN), i64::from(i16::MIN), i64::from(i32::MIN), i64::MIN].contains(&number)
+    [i64::from(i8::MIN), i64::from(i16::MIN)].contains(&number) || number <= i64::from(i32::MIN)
 }

@@ -31,7 +31,9 @@ pub(super) fn choose(
     if joins.is_empty() {
         return Ok(plain.model);
     }
-    let order = plain.model.reordered.as_ref().map(|found| found.order.as_slice());
+    // A graph with loops keeps its order.
+    let better = plain.model.reordered.as_ref().filter(|found| found.bound < found.given);
+    let order = better.map(|found| found.order.as_slice());
     let cut = |joins: &[&Join]| {
         let graph = build(joins)?;
         let graph = match order {
@@ -77,6 +79,5 @@ fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<Ordered> {
     // A graph with loops keeps its order.
     let graph =
         if bound < found.given { graph.reordered(&found.order).map_err(Error::unable)? } else { graph };
-    let reordered = (bound < found.given).then_some(found);
-    Ok(Ordered { model: Model { reordered, every_order, ..graph.into() }, bound })
+    Ok(Ordered { model: Model { reordered: Some(found), every_order, ..graph.into() }, bound })
 }

@@ -168,6 +168,11 @@ impl Text {
     fn hints<'a>(&self, hints: &Hints<'a>) -> Hints<'a> {
         Hints { known_keys_only: self.known_keys_only, ..hints.clone() }
     }
+
+    /// The error as a user of the content needs it: a program's text has places, but no lines.
+    fn name_place(&self, error: Error) -> Error {
+        if self.known_keys_only { error.without_position() } else { error }
+    }
 }
 
 impl Model {
@@ -179,11 +184,12 @@ impl Model {
 impl Text {
     fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
         let Narrowing { hints, ranges, take_plans } = narrowing;
-        RangePlan::of_graph(&self.text, &self.hints(hints), ranges, options, *take_plans)
+        let plan = RangePlan::of_graph(&self.text, &self.hints(hints), ranges, options, *take_plans);
+        plan.map_err(|error| self.name_place(error))
     }
 
     fn has_plans(&self) -> Result<Option<bool>> {
-        graph_json::ranges(&self.text)
+        graph_json::ranges(&self.text).map_err(|error| self.name_place(error))
     }
 }
 
@@ -216,7 +222,8 @@ impl Read for Named<Text> {
 
     fn read(self: Box<Self>, hints: &Hints<'_>) -> Result<Input> {
         let hints = self.1.hints(hints);
-        graph_json::parse(&self.1.text, &hints).map(Input::Graph).map_err(|error| error.in_file(&self.0))
+        let read = graph_json::parse(&self.1.text, &hints);
+        read.map(Input::Graph).map_err(|error| self.1.name_place(error).in_file(&self.0))
     }
 
     fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {

@@ -69,6 +69,11 @@ pub fn plan_graph_with(
                 // Without permits, buffers are smaller and have fewer pins.
                 Err(_) if choice != InPlace::Never => continue,
                 Err(_) if best.is_some() => continue,
+                // What buffers without permits need is no bound for plans that take some.
+                Err(Error::MemoriesFull { room, .. }) if permits => {
+                    let (needed, _) = common_bound(graph, reach.as_ref(), options, &problem, true)?;
+                    return Err(Error::MemoriesFull { needed, room });
+                }
                 Err(error) => return Err(error),
             },
         };

@@ -13,6 +13,7 @@ use usm_interface::Dtype;
 use crate::array::Array;
 use crate::array::dtype::PyDtype;
 use crate::array::scalar;
+use crate::array::structures;
 use crate::array::uniform;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::queue::PyEvent;
@@ -92,11 +93,13 @@ fn construct_with_options(
 ) -> PyResult<Array> {
     let py = obj.py();
     let element = dtype.map(PyDtype::of).transpose()?;
-    let dtype = element.as_ref().map(|element| element.dtype);
     let kind = kind.map(|kind| kind.0);
-    let (side, fresh) = match Side::of_existing(obj)? {
-        Some(side) => (side, false),
-        None => (of_values(obj, dtype)?, true),
+    let (side, fresh) = match (Side::of_existing(obj)?, &element) {
+        (Some(side), _) => (side, false),
+        (None, Some(element)) if element.descr.is_some() && is_sequence(obj) => {
+            (structures::of_values(obj, element)?, true)
+        }
+        (None, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
     };
     let same = |wanted: &PyDtype| {
         let here = PyDtype::of_view(&side.view);

@@ -11,6 +11,7 @@ use crate::array::Array;
 use crate::array::construct;
 use crate::array::dtype::PyDtype;
 use crate::array::scalar;
+use crate::array::structures;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
@@ -112,6 +113,13 @@ impl Place {
         extents: &[i64],
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Side> {
+        if element.descr.is_some() {
+            let made = structures::of_values(value, &element);
+            let made = made.map_err(|error| argument::named(py, "fill_value", error))?;
+            let side = self.make(py, element, extents)?;
+            transfer::copy(py, &side, &made)?;
+            return Ok(side);
+        }
         let stored = scalar::store(element.dtype, value);
         let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
         if bytes.iter().all(|byte| *byte == 0) {

@@ -5,6 +5,7 @@ pub(crate) mod content;
 pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod dtype;
+mod elsewhere;
 pub(crate) mod field;
 mod form;
 pub(crate) mod ipc;
@@ -16,6 +17,7 @@ mod rows;
 pub(crate) mod scalar;
 pub(crate) mod selection;
 mod shape;
+pub(crate) mod structures;
 pub(crate) mod text;
 pub(crate) mod travel;
 pub(crate) mod ufunc;
@@ -294,7 +296,7 @@ impl Array {
             }
             return conversion::store(py, &target, value, &source);
         }
-        if crate::array::construct::is_sequence(value) {
+        if target.view.descr.is_none() && crate::array::construct::is_sequence(value) {
             let side = crate::array::construct::of_values(value, Some(dtype))?;
             return transfer::copy(py, &target, &side);
         }
@@ -502,6 +504,10 @@ impl Array {
 
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if side.view.descr.is_some() {
+        let made = structures::of_values(value, &PyDtype::of_view(&side.view));
+        return transfer::copy(py, side, &made.map_err(|error| argument::named(py, "value", error))?);
+    }
     let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
     transfer::fill(py, side, bytes)
 }

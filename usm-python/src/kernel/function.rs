@@ -78,8 +78,8 @@ impl PyKernelFunction {
     }
 
     /// ``k.check[global, local](*arguments)`` interprets the launch on copies, in three orders of
-    /// items and groups, without a device. A race, an index outside, uninitialised memory or a
-    /// divergent barrier is a `KernelError` with both places and work-items.
+    /// items and groups, without a device. A race, an index outside or a divergent barrier
+    /// is a `KernelError` with both places and work-items.
     #[getter]
     fn check(slf: Py<Self>, py: Python<'_>) -> Self {
         slf.get().with_mode(py, Mode::Check)

@@ -11,7 +11,7 @@ use usm_kernel_jit::host::{Groups, HostCode, HostLaunch, RunError, Watch};
 use usm_kernel_jit::program::Open;
 
 use super::code::Source;
-use super::launch::Prepared;
+use super::launch::{Prepared, remedy};
 use crate::storage::{LaunchMark, Storage, Turns, transfer, turns_of};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
@@ -44,7 +44,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
     let ran = py.detach(|| {
         let (mut start, mut signal) = (Instant::now(), Ok(()));
         let mut go_on = || may_continue(&mut start, &mut signal);
-        let ran = code.program.interpret((&prepared.global, local), &arguments, false, &mut go_on);
+        let ran = code.program.interpret((&prepared.global, local), &arguments, &mut go_on);
         ran.map(|ran| (ran.unwrap_or_default(), signal))
     });
     let (ran, signal) = ran.map_err(|error| check_error(error, prepared))?;
@@ -177,7 +177,7 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let contents = py.detach(|| {
         let (mut start, mut signal) = (Instant::now(), Ok(()));
         let mut go_on = || may_continue(&mut start, &mut signal);
-        let contents = code.program.interpret(sizes, &arguments, true, &mut go_on);
+        let contents = code.program.interpret(sizes, &arguments, &mut go_on);
         signal.map(|()| contents)
     });
     let contents = contents?.map_err(|error| check_error(error, prepared))?.unwrap_or_default();
@@ -211,13 +211,21 @@ fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
         }
         CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
             let [(one, did), (two, does)] = &*accesses;
-            let element = match id(&array) {
-                Some(known) => code.element(known, index, &prepared.arguments),
-                None => index.to_string(),
+            let (element, is_local) = match id(&array) {
+                Some(known) => (
+                    code.element(known, index, &prepared.arguments),
+                    matches!(code.ir().array(known).space, ir::Space::Local(_)),
+                ),
+                None => (index.to_string(), false),
+            };
+            // Accesses at one place have nothing between them.
+            let remedy = match is_local && one.place != two.place {
+                true => "put `usm.barrier(usm.CLK_LOCAL_MEM_FENCE)` between".to_owned(),
+                false => remedy(false, false),
             };
             said(format!(
                 "{}: race on element {element} of `{array}`: work-item {} {} it here, work-item {} {} it at {}, \
-                 with no barrier between",
+                 with no barrier between; {remedy}",
                 two.located,
                 two.item,
                 does.verb(),

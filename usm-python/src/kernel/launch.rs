@@ -360,9 +360,10 @@ impl Prepared {
     fn proof(&self, otherwise: &str) -> String {
         let words = Words {
             otherwise,
-            remedy: "write elements that follow from the item's ids, use `usm.atomic`, put a barrier \
-                     between, or launch it without `strict=True`",
+            remedy: &|has_barriers| remedy(has_barriers, self.strict),
             at_least: &|least| format!("if i >= {least}:"),
+            below: &|end| format!("if i < {end}:"),
+            spelled: &|condition| condition.replace(".len()", ".size"),
             element: &|array, index| self.code.element(array, index, &self.arguments),
             overlap: self.overlap(),
         };
@@ -385,6 +386,19 @@ impl Prepared {
             }
         }
         Ok(())
+    }
+}
+
+/// What to do about two items that touch one element; a barrier orders local memory.
+pub(super) fn remedy(has_barriers: bool, is_strict: bool) -> String {
+    let barrier = has_barriers.then_some("put `usm.barrier(usm.CLK_LOCAL_MEM_FENCE)` between");
+    let unproven = is_strict.then_some("launch it without `strict=True`");
+    let ways =
+        ["use `usm.atomic`, for `+=` `usm.atomic.add`", "write elements that follow from the item's ids"];
+    let ways: Vec<&str> = ways.into_iter().chain(barrier).chain(unproven).collect();
+    match ways.split_last() {
+        Some((last, others)) => format!("{}, or {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 

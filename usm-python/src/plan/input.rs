@@ -8,6 +8,7 @@ use usm_plan::Source;
 use usm_plan::usm_pool::{Buffer, Problem};
 
 use crate::array::Array;
+use crate::plan::graph_text;
 use crate::storage::snapshot::named;
 use crate::text::argument;
 use crate::text::error::Class;
@@ -34,9 +35,8 @@ impl Given {
     pub(crate) fn of(input: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Self> {
         let py = input.py();
         if let Ok(dictionary) = input.cast::<PyDict>() {
-            if dictionary.contains("tensors")? {
-                let text = py.import("json")?.call_method1("dumps", (dictionary,))?;
-                return Ok(Self::Graph(text.extract()?));
+            if dictionary.contains("tensors")? || dictionary.contains("ops")? {
+                return Ok(Self::Graph(graph_text::text(dictionary)?));
             }
             return Ok(Self::Table(columns(dictionary, alignment)?));
         }
@@ -84,8 +84,18 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
         };
         plain(column)?.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
     };
-    let must =
-        |name: &str| column(name)?.ok_or_else(|| Class::Request.error(format!("table: no column {name:?}")));
+    const COLUMNS: [&str; 5] = ["lower", "upper", "size", "alignment", "id"];
+    for key in table.keys() {
+        let name = argument::text("table: a key", &key, "the name of a column (str)")?;
+        if !COLUMNS.contains(&name) {
+            let reason = format!("table: an unknown column {name:?}; there are {}", COLUMNS.join(", "));
+            return Err(Class::Request.error(reason));
+        }
+    }
+    let must = |name: &str| {
+        let absent = || format!("table: no column {name:?}; a dict of a graph has \"tensors\" and \"ops\"");
+        column(name)?.ok_or_else(|| Class::Request.error(absent()))
+    };
     let (lower, upper, size) = (must("lower")?, must("upper")?, must("size")?);
     let (ids, alignments) = (column("id")?, column("alignment")?);
     let of = |length: usize, name: &str| match length == lower.len() {

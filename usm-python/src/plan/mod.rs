@@ -2,6 +2,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod every;
+pub(crate) mod graph_text;
 pub(crate) mod input;
 pub(crate) mod pictures;
 pub(crate) mod progress;

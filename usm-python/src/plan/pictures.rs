@@ -22,6 +22,12 @@ impl PyPlan {
         Ok(py.detach(|| svg::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
     }
 
+    /// Writes the picture that notebooks show. ``OSError`` if the file cannot be written.
+    fn to_svg(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
+        let picture = self._repr_svg_(py)?;
+        py.detach(|| std::fs::write(&path, picture)).map_err(|error| named(&error, path))
+    }
+
     /// Writes the plan as one page for a browser, without network access: zoom with the wheel, a
     /// search field, what is live at each time, and block details on a click. A second plan,
     /// ``compare_with``, is shown beside it, at the same scale of bytes. ``OSError`` if the file

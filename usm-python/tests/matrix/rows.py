@@ -305,7 +305,7 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "Plan": set("certificate feasible ids lower_bound names offsets optimal order order_bound order_optimal order_optimality peak to_dict verify _repr_svg_ _repr_mimebundle_ arena show to_html at at_every dims range_plan recompute_curve sizes spilled memories ordering_edges proof".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order order_bound order_optimal order_optimality peak to_dict verify _repr_svg_ _repr_mimebundle_ arena show to_svg to_html at at_every dims range_plan recompute_curve sizes spilled memories ordering_edges proof".split()),
     "RecomputeCurve": set("bound graph points to_svg _repr_svg_ _repr_mimebundle_".split()),
     # The arrays of its block are arrays as any others.
     "Pool": set("context stats trim".split()),

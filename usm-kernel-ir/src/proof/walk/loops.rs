@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Info, Jumps, Known, NESTED, Needs, State, Walker, add_to, assigned};
+use super::{Guard, Info, Jumps, Known, NESTED, NODES, Needs, State, Walker, add_to, assigned};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
 use crate::proof::claim::Condition;
@@ -10,13 +10,15 @@ use crate::proof::linear::{Atom, Linear};
 use crate::proof::number::Number;
 use crate::scalar::Scalar;
 
-/// A variable that only grows in a loop: a start and steps.
-struct Growing {
+/// A variable that only grows in a loop, or only shrinks: a start and steps.
+struct Counter {
     variable: VarId,
     ty: Scalar,
     /// Its value at the begin of a round, as long as it has not wrapped.
     atom: Atom,
     step: Number,
+    /// The least value of the start, if it shrinks.
+    shrinks_from: Option<Option<Number>>,
     /// What the start and the step rest on.
     needs: Needs,
 }
@@ -71,70 +73,104 @@ impl Walker<'_> {
     }
 
     /// Facts about the variables that a `while` loop changes: those that only grow by a step, or
-    /// only shrink.
+    /// only shrink. Returns what is known of those that shrink behind the loop, if nothing but its
+    /// condition ends it.
     ///
-    /// A growing variable stays in its type's range only if the loop's condition stops it, and the
-    /// bound that follows from the condition may rest on other growing variables. All are assumed
+    /// Such a variable stays in its type's range only if the loop's condition stops it, and the
+    /// bound that follows from the condition may rest on others. All are assumed
     /// not to wrap, each bound remembers which of these assumptions it uses, and a variable's facts
     /// need the conditions of all that its bound uses, directly or through others. This suffices,
     /// by induction over the rounds: let a set of variables contain with each one those that its
     /// bound uses, and let their conditions hold. Where a round begins with all of them unwrapped
     /// and the condition is true, each bound holds, so no step of this round wraps; each variable
     /// has one step in a round at most. The first round begins with their starts, which are exact.
-    pub(super) fn count(&mut self, body: &[Stmt], before: &State, condition: &Expr, state: &mut State) {
-        let mut growing = self.changing(body, before, state);
-        let mut bounds: Vec<Option<Needs>> = Vec::new();
-        while !growing.is_empty() {
+    ///
+    /// So what shrinks is never below the least value of its start, or below a step less than the
+    /// bound: each later round begins with what a step of a round with a true condition left.
+    pub(super) fn count(
+        &mut self,
+        body: &[Stmt],
+        before: &State,
+        condition: &Expr,
+        state: &mut State,
+    ) -> Vec<(VarId, Known)> {
+        let mut counters = self.changing(body, before, state);
+        let mut bounds: Vec<Option<(Number, Needs)>> = Vec::new();
+        while !counters.is_empty() {
             let mut inside = state.clone();
-            for (number, one) in growing.iter().enumerate() {
+            for (number, one) in counters.iter().enumerate() {
                 let needs = one.needs.clone().and(&Needs::counter(number));
                 let known = Known { sum: Linear::atom(one.atom), needs };
                 inside.variables[one.variable.0 as usize] = Some(known);
             }
             self.assume(condition, true, &mut inside);
-            bounds = growing.iter().map(|one| self.bound_of(one, &inside.guards)).collect();
+            bounds = counters.iter().map(|one| self.bound_of(one, &inside.guards)).collect();
             let lost = |number: &usize| bounds[*number].is_none();
-            let is_lost = |bound: &Needs| (0..growing.len()).filter(lost).any(|one| bound.assumes(one));
+            let is_lost =
+                |(_, bound): &(Number, Needs)| (0..counters.len()).filter(lost).any(|one| bound.assumes(one));
             if !bounds.iter().flatten().any(is_lost) {
                 break;
             }
             // Without the lost ones the others may have other bounds.
             let mut kept = bounds.iter().map(Option::is_some);
-            growing.retain(|_| kept.next().unwrap_or(false));
+            counters.retain(|_| kept.next().unwrap_or(false));
         }
-        for (number, one) in growing.iter().enumerate() {
+        let mut behind = Vec::new();
+        for (number, one) in counters.iter().enumerate() {
             let (mut needs, mut added) = (Needs::counter(number), 0);
             while let Some(next) =
-                (0..growing.len()).find(|next| needs.assumes(*next) && added >> next & 1 == 0)
+                (0..counters.len()).find(|next| needs.assumes(*next) && added >> next & 1 == 0)
             {
                 added |= 1_u64 << next;
-                needs.add_new(&growing[next].needs);
-                if let Some(bound) = &bounds[next] {
+                needs.add_new(&counters[next].needs);
+                if let Some((_, bound)) = &bounds[next] {
                     needs.add_new(bound);
                 }
             }
-            if bounds[number].is_some() {
-                let known = Known { sum: Linear::atom(one.atom), needs: needs.without_assumptions() };
-                state.variables[one.variable.0 as usize] = Some(known);
+            let Some((end, _)) = &bounds[number] else { continue };
+            let needs = needs.without_assumptions();
+            if let (Some(start), Atom::Other(atom, _)) = (&one.shrinks_from, one.atom) {
+                let low = start.clone().map(|start| start.min(end.clone()));
+                let is_short = |low: &Number| low.counts(&mut NODES.clone());
+                self.infos[atom as usize].low = low.filter(is_short);
+                if !is_left(body) {
+                    let sum = Linear::atom(self.fresh(self.infos[atom as usize].clone()));
+                    behind.push((one.variable, Known { sum, needs: needs.clone() }));
+                }
             }
+            let known = Known { sum: Linear::atom(one.atom), needs };
+            state.variables[one.variable.0 as usize] = Some(known);
         }
+        behind
     }
 
-    /// What bounds a growing variable so that its next step does not wrap, if anything does.
-    fn bound_of(&self, one: &Growing, guards: &[Guard]) -> Option<Needs> {
+    /// What a step of a round with a true condition leaves of a counter at most, or at least if it
+    /// shrinks, and what this and that the step does not wrap rest on; `None` if nothing bounds it.
+    fn bound_of(&self, one: &Counter, guards: &[Guard]) -> Option<(Number, Needs)> {
         let mut needs = Needs::none();
-        let [_, high] = self.interval(&Linear::atom(one.atom), guards).ends(&mut needs);
-        let limit = Number::Constant(one.ty.max().unwrap_or(i64::MAX));
-        needs.push(Condition::AtMost(high?.add(one.step.clone()), limit));
-        (!needs.is_impossible()).then_some(needs)
+        let [low, high] = self.interval(&Linear::atom(one.atom), guards).ends(&mut needs);
+        let end = match one.shrinks_from {
+            Some(_) => {
+                let end = low?.sub(one.step.clone());
+                needs.push(Condition::AtMost(Number::Constant(one.ty.min()), end.clone()));
+                end
+            }
+            None => {
+                let end = high?.add(one.step.clone());
+                let limit = Number::Constant(one.ty.max().unwrap_or(i64::MAX));
+                needs.push(Condition::AtMost(end.clone(), limit));
+                end
+            }
+        };
+        (!needs.is_impossible()).then_some((end, needs))
     }
 
-    /// Sets the variables that only shrink to what is known of them, and returns those that only
-    /// grow by a step that is the same in all rounds.
-    fn changing(&mut self, body: &[Stmt], before: &State, state: &mut State) -> Vec<Growing> {
+    /// Sets the variables that quotients make smaller to what is known of them, and returns those
+    /// that only grow or only shrink by a step that is the same in all rounds.
+    fn changing(&mut self, body: &[Stmt], before: &State, state: &mut State) -> Vec<Counter> {
         let mut set = Vec::new();
         assigned(body, &mut set);
-        let mut growing = Vec::new();
+        let mut counters = Vec::new();
         let mut shrinking = Vec::new();
         for variable in set {
             let mut updates = Vec::new();
@@ -160,7 +196,7 @@ impl Walker<'_> {
                     let atom = self.fresh(info(Some(Number::ZERO), high, None));
                     shrinking.push((variable, Known { sum: Linear::atom(atom), needs }));
                 }
-                Binary::Add if growing.len() < Needs::COUNTERS => {
+                Binary::Add | Binary::Sub if counters.len() < Needs::COUNTERS => {
                     self.recording = false;
                     let step = self.value(right, state);
                     self.recording = true;
@@ -171,9 +207,13 @@ impl Walker<'_> {
                         continue;
                     };
                     needs.add(&exact);
-                    let [low, _] = interval.ends(&mut needs);
-                    let atom = self.fresh(info(low, None, Some((start.sum.clone(), step.clone()))));
-                    growing.push(Growing { variable, ty: value.ty, atom, step: step.clone(), needs });
+                    let [low, high] = interval.ends(&mut needs);
+                    let (atom, shrinks_from) = match operator {
+                        Binary::Sub => (self.fresh(info(None, high, None)), Some(low)),
+                        _ => (self.fresh(info(low, None, Some((start.sum.clone(), step.clone())))), None),
+                    };
+                    let (ty, step) = (value.ty, step.clone());
+                    counters.push(Counter { variable, ty, atom, step, shrinks_from, needs });
                 }
                 _ => {}
             }
@@ -181,7 +221,7 @@ impl Walker<'_> {
         for (variable, known) in shrinking {
             state.variables[variable.0 as usize] = Some(known);
         }
-        growing
+        counters
     }
 
     /// Facts about the variable of a counting loop.
@@ -217,6 +257,15 @@ impl Walker<'_> {
         state.guards.push(Guard { sum: end.sum.sub(&sum).sub(&one), needs: needs.clone() });
         state.variables[variable.0 as usize] = Some(Known { sum, needs });
     }
+}
+
+/// Whether a `break` leaves the loop with this body.
+fn is_left(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt.kind {
+        StmtKind::Break => true,
+        StmtKind::While(..) | StmtKind::For(..) => false,
+        _ => stmt.blocks().into_iter().any(is_left),
+    })
 }
 
 /// The values that the body of a loop sets a variable to; `None` if it changes in another way, or

@@ -231,11 +231,15 @@ impl Walker<'_> {
             }
             StmtKind::If(condition, then, other) => self.branch(condition, then, other, state),
             StmtKind::While(condition, body) => {
+                let mut behind = Vec::new();
                 self.rounds(stmt, body, state, &mut |walker, before, state| {
-                    walker.count(body, before, condition, state);
+                    behind = walker.count(body, before, condition, state);
                     let _ = walker.value(condition, state);
                     walker.assume(condition, true, state);
                 });
+                for (variable, known) in behind {
+                    state.variables[variable.0 as usize] = Some(known);
+                }
             }
             StmtKind::For(variable, start, end, step, body) => {
                 let (start, end, step) =

@@ -47,6 +47,10 @@ class Atomics:
             raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
         if function in ("and_", "or_", "xor") and is_float(array.ty):
             raise self.error(node, f"`usm.atomic.{function}` on {NAMES[array.ty]}: only integers have it")
+        cut = None if is_float(array.ty) else next((value for value in values if is_float(value.ty)), None)
+        if cut is not None:
+            given = cut.const if cut.const is not None else f"a {NAMES[cut.ty]}"
+            raise self.error(node, f"an atomic operation with {given} on `{array.name}`, which has elements of type {NAMES[array.ty]}: cast it, as by `int(..)`")
         if array.kind == "param" and array.argument not in self.atomics:
             self.atomics.add(array.argument)
             self.changed = True
@@ -102,8 +106,6 @@ class Atomics:
         if function is None:
             raise self.error(node, f"an AtomicRef has no `{name}`")
         values = self.given_arguments(node, 1)
-        if is_float(values[0].ty) and not is_float(array.ty):
-            raise self.error(node, f"`{name}` on {NAMES[array.ty]} with a value of type {NAMES[values[0].ty]}: cast it")
         return self.atomic_on(array, reference, function, values, node, alone or name == "store")
 
     def compare_exchange(self, reference, node):

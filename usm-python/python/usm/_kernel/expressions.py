@@ -70,8 +70,9 @@ class Expressions:
                 return found
             try:
                 return Static(getattr(found.value, node.attr))
-            except AttributeError:
-                raise self.error(node, f"unknown name `{ast.unparse(node)}`") from None
+            except AttributeError as missing:
+                remedy = str(missing).partition(f"'{node.attr}'")[2]
+                raise self.error(node, f"unknown name `{ast.unparse(node)}`{remedy}") from None
         raise self.error(node, f"a number has no `{node.attr}` in a kernel")
 
     def tuple(self, node):

@@ -28,9 +28,16 @@ class Words:
 
     def __init__(self, name, doc, words):
         self.__name__ = name
-        self.__doc__ = doc
+        self.__doc__ = "\n".join([doc, "", *(f"- {text}" for text in words.values())])
         for word, text in words.items():
             setattr(self, word, Word(f"{name}.{word}", text))
+
+    def __dir__(self):
+        return [name for name in vars(self) if not name.startswith("__")]
+
+    def __getattr__(self, name):
+        known = "" if name.startswith("_") else f": there are {', '.join(dir(self))}"
+        raise AttributeError(f"'usm.{self.__name__}' has no attribute '{name}'{known}")
 
     def __repr__(self):
         return f"<usm.{self.__name__}, functions of kernels>"
@@ -60,17 +67,38 @@ local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``:
 private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: zeros when an item starts."})
 constant = Words("constant", "Constant memory.", {"array_like": "``array_like(array)``: a table of values that are known when the kernel is made."})
 ATOMICS = {"add": "add", "sub": "sub", "min": "min", "max": "max", "and_": "and", "or_": "or", "xor": "xor", "exch": "exchange"}
+_CHANGES = {
+    "add": "adds the value",
+    "sub": "subtracts the value",
+    "min": "sets the smaller one",
+    "max": "sets the greater one",
+    "and_": "sets the bits that both have",
+    "or_": "sets the bits that one has",
+    "xor": "sets the bits that only one has",
+    "exch": "sets the value",
+}
 atomic = Words(
     "atomic",
     "Atomic operations on elements of 32 or 64 bits, which give the old value.",
-    {name: f"``{name}(array, index, value)``: the old value." for name in ATOMICS}
-    | {"cas": "``cas(array, index, expected, value)`` or ``cas(array, index, (expected, value))``: the old value."},
+    {name: f"``{name}(array, index, value)``: {what}; the old value." for name, what in _CHANGES.items()}
+    | {
+        "cas": "``cas(array, index, expected, value)`` or ``cas(array, index, (expected, value))``: sets the value if the element is "
+        "as expected; the old value."
+    },
 )
-COLLECTED = ("add", "min", "max")
+COLLECTED = {"add": "sum", "min": "least", "max": "greatest"}
+
+
+def _collections(of):
+    """The operations that items of a set do together."""
+    ways = {"reduce": f"all items of the {of}", "inclusive": "the items up to this one", "exclusive": "the items before this one"}
+    return {f"{how}_{by}": f"``{how}_{by}(value)``: the {what} of the values of {which}." for how, which in ways.items() for by, what in COLLECTED.items()}
+
+
 group = Words(
     "group",
     "Operations of all items of a group.",
-    {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
+    _collections("group")
     | {
         "broadcast": "``broadcast(value, item)``: the value of the item of that linear local id.",
         "any": "``any(condition)``: whether it is true for an item of the group.",
@@ -82,7 +110,7 @@ SHUFFLES = {"shuffle": "shuffle", "broadcast": "shuffle", "shuffle_xor": "xor", 
 sub_group = Words(
     "sub_group",
     "Operations of 32 neighbours in a group, or of the number that ``@usm.kernel(sub_group=..)`` sets.",
-    {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
+    _collections("sub-group")
     | {
         "broadcast": "``broadcast(value, lane)``: the value of that lane.",
         "any": "``any(condition)``: whether it is true for an item of the sub-group.",
