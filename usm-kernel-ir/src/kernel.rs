@@ -6,7 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::operator::{Binary, Math, Unary, named};
+use crate::print::Print;
 use crate::scalar::{Literal, Scalar};
+use crate::structure::Structure;
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,7 +47,10 @@ pub struct Kernel {
     /// Arrays: those of parameters, local and private ones.
     pub arrays: Vec<Array>,
     /// The structures of those arrays among the parameters whose elements are fields of structures.
+    /// If fields have several types, an array for each other type follows the parameter.
     pub structures: Vec<(ArrayId, Structure)>,
+    /// What each `print!` of Rust prints; Python's kernels know theirs.
+    pub prints: Vec<Print>,
     /// Parameters that are scalars.
     pub values: Vec<Value>,
     /// Variables of an item.
@@ -88,31 +93,11 @@ pub struct Array {
     pub place: Place,
 }
 
-/// A structure of fields of one type, which is the element type of its array.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Structure {
-    /// Name.
-    pub name: String,
-    /// The names of the fields, in their order.
-    pub fields: Vec<String>,
-}
-
 /// The start of the names of arrays of one element whose index is an assertion: it is 0 where the
 /// assertion is true.
 pub const ASSERTION: &str = "assert ";
 
-/// The start of the names of arrays for what a kernel prints. An atomic operation gives an item the
-/// number of a line that no other item has, and the item stores in it.
-pub(crate) const LOG: &str = "print ";
-
 impl Array {
-    /// Whether no two items store in one element, by the way in which the array is used. Only the
-    /// front end of Python makes such arrays.
-    #[must_use]
-    pub fn is_log(&self) -> bool {
-        self.name.starts_with(LOG)
-    }
-
     /// The text of the assertion that an index of this array is, if it is one.
     #[must_use]
     pub fn assertion(&self) -> Option<&str> {

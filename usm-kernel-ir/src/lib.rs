@@ -15,10 +15,12 @@ mod kernel;
 mod lower;
 mod operator;
 mod phase;
+pub mod print;
 pub mod proof;
 mod rounds;
 mod scalar;
 mod strides;
+mod structure;
 mod sub_group;
 pub mod text;
 mod uniform;
@@ -34,12 +36,13 @@ pub use interpret::{
 };
 pub use kernel::{
     ASSERTION, Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space,
-    Stmt, StmtKind, Structure, Value, ValueId, VarId, Variable,
+    Stmt, StmtKind, Value, ValueId, VarId, Variable,
 };
 pub use lower::{with_extents_at, without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};
 pub use phase::{Home, Part, Phases, definition, needed, needs_item, phases};
 pub use scalar::{Literal, Scalar};
+pub use structure::{FieldPlace, Structure};
 pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;
 pub use verify::verify;

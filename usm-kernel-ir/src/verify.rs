@@ -7,10 +7,11 @@ use alloc::vec;
 
 use crate::error::Refusal;
 use crate::kernel::{
-    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, Structure, VarId,
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
 };
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
+use crate::structure::Structure;
 use crate::text::DEPTH;
 use crate::uniform::Uniformity;
 
@@ -88,9 +89,17 @@ impl Checker<'_> {
             }
         }
         let mut of_structures = BTreeSet::new();
-        for (array, Structure { name, fields }) in &kernel.structures {
+        for (array, structure) in &kernel.structures {
+            let Structure { name, fields } = structure;
             let is_parameter = seen.get(array.0 as usize).copied().unwrap_or(false);
-            if !is_parameter || !of_structures.insert(array.0) {
+            let arrays = kernel.columns(*array).map(|(_, arrays)| arrays).unwrap_or_default();
+            let is_column = |(id, ty): (&ArrayId, Scalar)| {
+                let (first, found) = (kernel.array(*array), kernel.array(*id));
+                found.element == ty && found.space == first.space && of_structures.insert(id.0)
+            };
+            let columns = structure.columns();
+            let fits = is_parameter && arrays.len() == columns.len();
+            if !fits || !arrays.iter().zip(columns).all(is_column) {
                 return refuse(format!(
                     "structures `{name}` in an array that is no parameter, or has others"
                 ));
@@ -100,7 +109,8 @@ impl Checker<'_> {
                 let word = name.strip_prefix("r#").unwrap_or(name);
                 !word.is_empty() && word.chars().all(of_word)
             };
-            if fields.is_empty() || !fields.iter().chain([name]).all(is_name) {
+            let mut names = fields.iter().map(|(name, _)| name).chain([name]);
+            if fields.is_empty() || structure.padded().is_some() || !names.all(is_name) {
                 return refuse(format!("{name:?} with the fields {fields:?} is no structure"));
             }
         }

@@ -1,7 +1,6 @@
 //! Arguments of kernels whose types are known at run time only.
 
 use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
-use usm_kernel::generated::field_count;
 use usm_kernel::{Bf16, F16, Structure};
 use usm_kernel_ir::{Literal, Scalar};
 
@@ -50,13 +49,25 @@ pub(crate) struct Memory<'a, B: Backend> {
     pub(crate) access: Access,
     /// The structure whose fields the elements are.
     pub(crate) structure: Option<Fields>,
+    /// Whether another array of the launch has the same memory, as a column of the same structures.
+    pub(crate) is_again: bool,
 }
+
+impl<B: Backend> Clone for Memory<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Memory<'_, B> {}
 
 /// Name and fields of a structure of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [&'static str],
+    /// The types of the fields; of one type none.
+    pub(crate) types: &'static [&'static str],
 }
 
 impl<'a, B: Backend> Argument<'a, B> {
@@ -73,8 +84,8 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::array(array.allocation(), T::SCALAR, array.len(), Access::Write)
     }
 
-    /// An array of structures that the kernel reads: of the name, the fields and the type of fields
-    /// that the kernel's text declares for this parameter.
+    /// An array of structures that the kernel reads: of the name, the fields and the types of
+    /// fields that the kernel's text declares for this parameter.
     #[must_use]
     pub fn read_structures<S: Structure<Field: Element>, K: Kind>(array: &'a UsmVec<S, K, B>) -> Self {
         Self::structures::<S>(array.allocation(), array.len(), Access::Read)
@@ -115,7 +126,14 @@ impl<'a, B: Backend> Argument<'a, B> {
     }
 
     const fn array(allocation: &'a Allocation<B>, element: Scalar, len: usize, access: Access) -> Self {
-        Self(Content::Array(Memory { allocation, element, len: len as u64, access, structure: None }))
+        Self(Content::Array(Memory {
+            allocation,
+            element,
+            len: len as u64,
+            access,
+            structure: None,
+            is_again: false,
+        }))
     }
 
     fn structures<S: Structure<Field: Element>>(
@@ -123,13 +141,21 @@ impl<'a, B: Backend> Argument<'a, B> {
         structures: usize,
         access: Access,
     ) -> Self {
+        const {
+            let bytes = size_of::<S>() / size_of::<S::Field>();
+            assert!(
+                !S::TYPES.is_empty() || bytes == S::FIELDS.len(),
+                "a structure has the bytes of its fields"
+            );
+        }
         Self(Content::Array(Memory {
             allocation,
             element: S::Field::SCALAR,
             // The bytes of the structures are no more than a machine has.
-            len: (structures * field_count::<S>()) as u64,
+            len: (structures * (size_of::<S>() / size_of::<S::Field>())) as u64,
             access,
-            structure: Some(Fields { name: S::NAME, fields: S::FIELDS }),
+            structure: Some(Fields { name: S::NAME, fields: S::FIELDS, types: S::TYPES }),
+            is_again: false,
         }))
     }
 }

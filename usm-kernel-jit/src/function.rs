@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use usm_core::backend::Dyn;
 use usm_core::{Context, Queue};
 use usm_kernel::backend::Programmable;
+use usm_kernel_ir::print::has_sound_lines;
 use usm_kernel_ir::{Kernel, text};
 
 use crate::device::{DeviceCodes, Variant};
@@ -101,6 +102,9 @@ impl<B: Programmable> Function<B> {
     /// # Errors
     /// [`CompileError`]: what the verifier refuses.
     pub fn new(kernel: Kernel) -> Result<Self, CompileError> {
+        if !has_sound_lines(&kernel) {
+            return Err(CompileError(format!("kernel {}: what it prints may be stored twice", kernel.name)));
+        }
         let program = Arc::new(Program::new(kernel)?);
         Ok(Self(Arc::new(Inner { program, host: Mutex::default(), devices: Mutex::default() })))
     }

@@ -23,7 +23,11 @@ impl Program {
         let kernel = self.kernel();
         let input = Input::new(kernel, global, local, arguments).map_err(CheckError::Input)?;
         let run = Interpreter::new(kernel, input, Order::Forwards, u64::MAX).unwatched();
-        run.run_while(go_on).map_err(CheckError::Fault)
+        let mut after = run.run_while(go_on).map_err(CheckError::Fault)?;
+        if let Some(after) = &mut after {
+            kernel.join_columns(after);
+        }
+        Ok(after)
     }
 
     /// Interprets a launch in three orders of items and looks for faults: see

@@ -22,9 +22,9 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Lets kernels take arrays of a structure, `&[S]` and `&mut [S]`: implements `Structure` of
 /// usm-kernel, and `Pod` and `Zeroable` of bytemuck.
 ///
-/// The structure has `#[repr(C)]` and fields of one type: an integer of 8 to 64 bits, `f32`, `f64`,
-/// `F16` or `Bf16`. It implements `Copy`, and lies beside its kernels in a module with
-/// `#[kernels]`.
+/// The structure has `#[repr(C)]` and fields without padding, each of them an integer of 8 to 64
+/// bits, `f32`, `f64`, `F16` or `Bf16`. It implements `Copy`, and lies beside its kernels in a
+/// module with `#[kernels]`.
 #[proc_macro_derive(Structure)]
 pub fn structure(item: TokenStream) -> TokenStream {
     match usm_kernel_rust::structure(item.into()) {

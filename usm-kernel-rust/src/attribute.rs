@@ -13,8 +13,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
-use crate::structure::Structure;
-use crate::{body, conditional, constant, instance, nesting, signature};
+use crate::{body, conditional, constant, instance, nesting, print, signature, structure};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -175,7 +174,9 @@ fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(
     SPANS.with_borrow_mut(HashMap::clear);
     let kernel = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
-    let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    let mut claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    // A launch makes these arrays as long as they have to be.
+    claims.bounds.retain(|bound| !kernel.array(bound.array).is_log());
     Ok((kernel, claims))
 }
 
@@ -261,7 +262,7 @@ impl Module {
     /// # Errors
     /// The refusal of a structure.
     pub(crate) fn of(items: &[Item]) -> Result<Self> {
-        let mut module = Self { structures: Structure::all(items)?, ..Self::default() };
+        let mut module = Self { structures: structure::all(items)?, ..Self::default() };
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
@@ -389,9 +390,14 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
         }
     }
     scope.kernel.dimensions = dimensions;
-    let nodes = |number: &usize| scope.neighbours.structures[*number].nodes();
-    scope.kernel.structures =
-        scope.structures.iter().map(|(array, number)| (*array, nodes(number))).collect();
+    if let Some(first) = print::first(&scope) {
+        scope.kernel.body.insert(0, first);
+    }
+    let of_parameters = scope.structures.iter().filter_map(|(array, number)| {
+        let structure = scope.neighbours.structures[*number].clone();
+        scope.kernel.array(*array).space.is_parameter().then_some((*array, structure))
+    });
+    scope.kernel.structures = of_parameters.collect();
     Ok(scope.kernel)
 }
 

@@ -11,7 +11,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{assertion, constant, literal, range, structure, tuple};
+use crate::{assertion, constant, literal, print, range, structure, swap, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -49,7 +49,7 @@ fn statements(stmts: &[RustStmt], scope: &mut Scope, out: &mut Vec<Stmt>) -> Res
                     "a kernel has no items inside but constants that are numbers: write them beside it in a module with `#[kernels]`",
                 );
             }
-            RustStmt::Macro(call) => assertion::read(&call.mac, scope, out)?,
+            RustStmt::Macro(call) => called_macro(&call.mac, scope, out)?,
         }
     }
     Ok(())
@@ -75,7 +75,7 @@ pub(crate) fn value_of<T>(
 
 fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     match stmt {
-        Rust::Macro(call) => assertion::read(&call.mac, scope, out),
+        Rust::Macro(call) => called_macro(&call.mac, scope, out),
         Rust::Assign(assign) => assignment(assign, scope, out),
         Rust::Binary(binary) => match expression::assigning(&binary.op) {
             Some(operator) => update(binary, operator, scope, out),
@@ -135,7 +135,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
             if name == "swap" && call.args.len() == 2 {
                 let places: Vec<&Rust> = call.args.iter().map(referred).collect();
-                return swap([places[0], places[1]], scope, out);
+                return swap::read([places[0], places[1]], scope, out);
             }
             let at = place_of(path.span());
             match name.as_str() {
@@ -156,16 +156,8 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
         }
         Rust::MethodCall(call) if call.method == "swap" && call.args.len() == 2 => {
-            let at = |index: &Rust| {
-                let index = index.clone();
-                Rust::Index(syn::ExprIndex {
-                    attrs: Vec::new(),
-                    expr: call.receiver.clone(),
-                    bracket_token: syn::token::Bracket(index.span()),
-                    index: Box::new(index),
-                })
-            };
-            swap([&at(&call.args[0]), &at(&call.args[1])], scope, out)
+            let [one, two] = swap::elements(call);
+            swap::read([&one, &two], scope, out)
         }
         Rust::MethodCall(call) => {
             let stmts = atomic(call, None, scope)?;
@@ -184,6 +176,15 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             other.span(),
             "no statement of a kernel: it has `let`, assignments, `if`, loops, `return`, barriers, atomic operations and calls",
         ),
+    }
+}
+
+fn called_macro(call: &syn::Macro, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    match call.path.get_ident().map(ToString::to_string).unwrap_or_default().as_str() {
+        "assert" => assertion::read(call, scope, out),
+        "print" => print::read(call, false, scope, out),
+        "println" => print::read(call, true, scope, out),
+        _ => refuse(call.path.span(), "a kernel calls no macros but `assert!`, `print!` and `println!`"),
     }
 }
 
@@ -340,15 +341,6 @@ fn referred(value: &Rust) -> &Rust {
     }
 }
 
-/// Exchanges the values of two places.
-fn swap(places: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let [one, two] = places;
-    let mut first = expression::expr(one, None, scope)?;
-    let ty = first.ty;
-    let second = scope.read_after(&mut [&mut first], |scope| typed(two, ty, scope))?;
-    tuple::set(&places, vec![second, first], scope, out)
-}
-
 /// The type of a place that is set; `None` for `_`.
 pub(crate) fn type_of_place(place: &Rust, scope: &Scope) -> Result<Option<Scalar>> {
     Ok(match place {
@@ -453,7 +445,7 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
 }
 
 /// Reads an index once that memory gives: a second read may differ.
-fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt>) {
+pub(crate) fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt>) {
     if scope.may_change(index) {
         let (ty, at) = (index.ty, index.place);
         let kept = scope.hidden("index", ty, at);

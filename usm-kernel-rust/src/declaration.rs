@@ -2,13 +2,13 @@
 
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, Ident, Local, Pat, Result, Type};
-use usm_kernel_ir::{Array, ArrayId, Expr, Literal, Place, Scalar, Space, Stmt, StmtKind};
+use usm_kernel_ir::{Array, ArrayId, Binary, Expr, ExprKind, Literal, Place, Scalar, Space, Stmt, StmtKind};
 
 use crate::expression::{self, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::{length, place_of};
 use crate::view::View;
-use crate::{call, constant, literal, structure, tuple, view};
+use crate::{call, column, constant, literal, structure, tuple, view};
 
 /// Reads a `let`.
 pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -31,6 +31,7 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
         let Some(init) = &local.init else {
             return refuse(local.span(), "a private array needs values: `let mut a: [f32; 16] = [0.0; 16];`");
         };
+        let fill = if scope.structures.contains_key(&id) { column::fill } else { fill };
         fill(id, &init.expr, scope, out)?;
         scope.name(&name, Meaning::Array(id));
         return Ok(());
@@ -60,6 +61,13 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
     }
     if let (Pat::Ident(name), Rust::Array(_) | Rust::Repeat(_)) = (pattern, &*init.expr) {
         out.append(&mut scope.before);
+        if let Some((number, len)) = column::listed(&init.expr, scope)? {
+            let (id, _) =
+                column::declare(&name.ident, number, &|elements| Space::Private(len * elements), scope);
+            column::fill(id, &init.expr, scope, out)?;
+            scope.name(&name.ident, Meaning::Array(id));
+            return Ok(());
+        }
         let id = listed_array(&name.ident, &init.expr, scope)?;
         fill(id, &init.expr, scope, out)?;
         scope.name(&name.ident, Meaning::Array(id));
@@ -113,16 +121,19 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) 
     let (Pat::Ident(name), Type::Array(ty)) = (&*typed.pat, &*typed.ty) else {
         return refuse(typed.span(), "an array needs its type: `let mut a: [f32; 16]`");
     };
+    if let (true, Some(init)) = (is_local, &local.init) {
+        return refuse(
+            init.expr.span(),
+            "local memory has no value at first: let the items write it, then a barrier",
+        );
+    }
+    if let Some(number) = structure::of_type(&ty.elem, scope) {
+        return Ok((name.ident.clone(), structures(&name.ident, number, &ty.len, is_local, scope)?));
+    }
     let (element, inner) = call::rows(&ty.elem, scope)?;
     let per_row: u64 = inner.iter().product();
     let mut lengths = Vec::new();
     let space = if is_local {
-        if let Some(init) = &local.init {
-            return refuse(
-                init.expr.span(),
-                "local memory has no value at first: let the items write it, then a barrier",
-            );
-        }
         let len = match length(&ty.len, scope) {
             Ok(len) => {
                 lengths.push(len);
@@ -139,6 +150,23 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) 
     };
     let lengths = if inner.is_empty() { Vec::new() } else { lengths.into_iter().chain(inner).collect() };
     Ok((name.ident.clone(), added(&name.ident, element, space, lengths, scope)))
+}
+
+/// Declares an array of structures, of a group or of an item.
+fn structures(name: &Ident, number: usize, len: &Rust, is_local: bool, scope: &mut Scope) -> Result<ArrayId> {
+    let at = place_of(len.span());
+    let len = match length(len, scope) {
+        Ok(len) => self::number(len, at),
+        Err(error) if !is_local => return Err(error),
+        Err(_) => expr(len, Some(Scalar::U64), scope)?,
+    };
+    let space = |elements: u64| match (&len.kind, elements) {
+        (ExprKind::Literal(len), _) if !is_local => Space::Private(len.bits.saturating_mul(elements)),
+        (ExprKind::Literal(len), _) => Space::Local(self::number(len.bits.saturating_mul(elements), at)),
+        (_, 1) => Space::Local(len.clone()),
+        (_, elements) => Space::Local(Expr::binary(Binary::Mul, len.clone(), self::number(elements, at), at)),
+    };
+    Ok(column::declare(name, number, &space, scope).0)
 }
 
 /// Adds an array; `lengths` are those of several dimensions.

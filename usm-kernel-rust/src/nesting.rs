@@ -104,8 +104,8 @@ struct Room {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Word,
-    /// `assert`, whose arguments are parsed.
-    Assert,
+    /// A macro whose arguments are parsed.
+    ReadMacro,
     /// The `!` after another word, and then another word.
     Macro,
     /// The `#` of an attribute.
@@ -157,7 +157,7 @@ impl Room {
                 } else {
                     self.last = match last {
                         Last::Macro => Last::Macro,
-                        _ if word == "assert" => Last::Assert,
+                        _ if matches!(word.as_str(), "assert" | "print" | "println") => Last::ReadMacro,
                         _ => Last::Word,
                     };
                 }

@@ -7,8 +7,8 @@ use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Error, Ident, ItemFn, Result};
 use usm_kernel_ir::{
-    ArrayId, Expr, ExprKind, Kernel, Literal, Scalar, Space, Stmt, StmtKind, SubGroups, ValueId, VarId,
-    Variable,
+    ArrayId, Expr, ExprKind, Kernel, Literal, Scalar, Space, Stmt, StmtKind, Structure, SubGroups, ValueId,
+    VarId, Variable,
 };
 
 use crate::attribute::place;
@@ -16,7 +16,6 @@ use crate::conditional;
 use crate::declaration;
 use crate::label::Loop;
 use crate::random;
-use crate::structure::Structure;
 use crate::view::View;
 
 /// The meaning of a name.
@@ -94,7 +93,8 @@ pub(crate) struct Scope {
     pub(crate) tuples: Vec<(Vec<VarId>, bool)>,
     /// The structures of tuples that are the fields of one, by the position in `tuples`.
     pub(crate) tuple_structures: BTreeMap<usize, usize>,
-    /// The structures of arrays, by the position in [`Module::structures`].
+    /// The structures of arrays, by the position in [`Module::structures`]. The arrays of other
+    /// types of fields follow that of the first.
     pub(crate) structures: BTreeMap<ArrayId, usize>,
     /// Named parts of arrays.
     pub(crate) views: Vec<View>,
@@ -104,6 +104,8 @@ pub(crate) struct Scope {
     tables: BTreeMap<usize, ArrayId>,
     /// Statements that give these arrays their values.
     pub(crate) first: Vec<Stmt>,
+    /// The variable with the number of the item, in kernels that print.
+    pub(crate) item: Option<VarId>,
     /// Number of inlined calls and their statements.
     put_in: usize,
 }
@@ -136,6 +138,7 @@ impl Scope {
             parameters: Vec::new(),
             arrays: Vec::new(),
             structures: Vec::new(),
+            prints: Vec::new(),
             values: Vec::new(),
             variables: Vec::new(),
             body: Vec::new(),
@@ -161,6 +164,7 @@ impl Scope {
             shapes: BTreeMap::new(),
             tables: BTreeMap::new(),
             first: Vec::new(),
+            item: None,
             put_in: 0,
         }
     }

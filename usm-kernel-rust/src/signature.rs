@@ -9,7 +9,7 @@ use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
 
 use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
-use crate::structure;
+use crate::{column, structure};
 
 /// The maximum number of parameters of usm-kernel's launches.
 const PARAMETERS: usize = 16;
@@ -50,8 +50,8 @@ pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
     if scope.kernel.parameters.is_empty() {
         return refuse(signature.ident.span(), "a kernel without parameters does nothing: give it an array");
     }
-    if scope.kernel.parameters.len() > PARAMETERS {
-        let given = scope.kernel.parameters.len();
+    let given = signature.inputs.len();
+    if given > PARAMETERS {
         return refuse(signature.inputs.span(), format!("{given} parameters, a launch takes {PARAMETERS}"));
     }
     Ok(())
@@ -78,12 +78,9 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     let is_written = reference.mutability.is_some();
     if let Type::Slice(slice) = &*reference.elem {
         if let Some(number) = structure::of_type(&slice.elem, scope) {
-            let id = ArrayId(scope.kernel.arrays.len() as u32);
-            let element = scope.neighbours.structures[number].field;
-            let space = if is_written { Space::Write } else { Space::Read };
-            scope.kernel.arrays.push(Array { name: text, element, space, place: at });
-            scope.kernel.parameters.push(Parameter::Array(id));
-            scope.structures.insert(id, number);
+            let space = |_| if is_written { Space::Write } else { Space::Read };
+            let (id, arrays) = column::declare(name, number, &space, scope);
+            scope.kernel.parameters.extend(arrays.into_iter().map(Parameter::Array));
             scope.name(name, Meaning::Array(id));
             return Ok(());
         }

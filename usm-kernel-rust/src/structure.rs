@@ -1,4 +1,4 @@
-//! Structures of fields of one type: elements of arrays, and values, which are their fields.
+//! Structures of numbers: elements of arrays, and values, which are their fields.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -7,7 +7,7 @@ use syn::{
     Error, Expr as Rust, ExprField, ExprStruct, Fields, Generics, Ident, Item, ItemStruct, Member, Result,
     Type,
 };
-use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, VarId};
+use usm_kernel_ir::{ArrayId, Expr, Scalar, Stmt, StmtKind, Structure, VarId};
 
 use crate::attribute::found_crate;
 use crate::conditional;
@@ -17,42 +17,27 @@ use crate::signature::place_of;
 use crate::tuple;
 use crate::view::{self, View};
 
-/// A structure that kernels know.
-#[derive(Clone, Debug)]
-pub(crate) struct Structure {
-    pub(crate) name: String,
-    /// The type of all fields.
-    pub(crate) field: Scalar,
-    pub(crate) fields: Vec<String>,
+/// The structures among items: those that derive `Structure`.
+pub(crate) fn all(items: &[Item]) -> Result<Vec<Structure>> {
+    let derived = items.iter().filter_map(|item| match item {
+        Item::Struct(item) if derives(item) => Some(of_item(item)),
+        _ => None,
+    });
+    derived.collect()
 }
 
-impl Structure {
-    /// The structures among items: those that derive `Structure`.
-    pub(crate) fn all(items: &[Item]) -> Result<Vec<Self>> {
-        let derived = items.iter().filter_map(|item| match item {
-            Item::Struct(item) if derives(item) => Some(of_item(item)),
-            _ => None,
-        });
-        derived.collect()
-    }
-
-    /// The structure as a kernel's nodes have it.
-    pub(crate) fn nodes(&self) -> usm_kernel_ir::Structure {
-        usm_kernel_ir::Structure { name: self.name.clone(), fields: self.fields.clone() }
-    }
-
-    /// The position of a field.
-    pub(crate) fn position(&self, name: &Member) -> Result<usize> {
-        let text = match name {
-            Member::Named(name) => name.to_string(),
-            Member::Unnamed(number) => number.index.to_string(),
-        };
-        match self.fields.iter().position(|field| *field == text) {
-            Some(position) => Ok(position),
-            None => refuse(
-                name.span(),
-                format!("`{}` has no field `{text}`: it has {}", self.name, self.fields.join(", ")),
-            ),
+/// The position of a field.
+fn position(structure: &Structure, name: &Member) -> Result<usize> {
+    let text = match name {
+        Member::Named(name) => name.to_string(),
+        Member::Unnamed(number) => number.index.to_string(),
+    };
+    match structure.fields.iter().position(|(field, _)| *field == text) {
+        Some(position) => Ok(position),
+        None => {
+            let fields: Vec<&str> = structure.fields.iter().map(|(field, _)| field.as_str()).collect();
+            let (of, fields) = (&structure.name, fields.join(", "));
+            refuse(name.span(), format!("`{of}` has no field `{text}`: it has {fields}"))
         }
     }
 }
@@ -84,8 +69,7 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
     let Fields::Named(fields) = &item.fields else {
         return refuse(item.ident.span(), format!("`{name}` needs fields with names"));
     };
-    let mut first_field: Option<(Scalar, String)> = None;
-    let mut names = Vec::new();
+    let mut found = Structure { name, fields: Vec::new() };
     for field in &fields.named {
         let text = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
         if matches!(field.ty, Type::Reference(_) | Type::Ptr(_)) {
@@ -98,7 +82,7 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
             return refuse(
                 field.ty.span(),
                 format!(
-                    "field `{text}` is no number: a structure has fields of one type of i8 to i64, u8 to u64, f32, f64, F16 or Bf16"
+                    "field `{text}` is no number: fields are of i8 to i64, u8 to u64, f32, f64, F16 or Bf16"
                 ),
             );
         };
@@ -108,25 +92,25 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
                 format!("field `{text}`: write `u8` for bool, and `u64` for usize"),
             );
         }
-        match &first_field {
-            Some((first, other)) if *first != ty => {
-                return refuse(
-                    field.ty.span(),
-                    format!(
-                        "field `{text}` is {ty}, and `{other}` is {first}: a structure of kernels has fields of one type, \
-                         so take one array for each type"
-                    ),
-                );
-            }
-            Some(_) => {}
-            None => first_field = Some((ty, text.clone())),
-        }
-        names.push(text);
+        found.fields.push((text, ty));
     }
-    match first_field {
-        Some((field, _)) => Ok(Structure { name, field, fields: names }),
-        None => refuse(item.ident.span(), format!("`{name}` has no fields")),
+    if found.fields.is_empty() {
+        return refuse(item.ident.span(), format!("`{}` has no fields", found.name));
     }
+    if let Some(field) = found.padded() {
+        let before = match found.fields.get(field) {
+            Some((name, _)) => format!("before `{name}`"),
+            None => "at its end".to_string(),
+        };
+        return refuse(
+            item.ident.span(),
+            format!(
+                "`{}` has padding {before}: put the widest fields first, and fill the rest with a field",
+                found.name
+            ),
+        );
+    }
+    Ok(found)
 }
 
 /// Whether the layout is C's alone: `align` would add bytes that no field has.
@@ -147,34 +131,43 @@ fn no_parameters(generics: &Generics) -> Result<()> {
 /// A refusal, on its tokens.
 pub fn structure(item: TokenStream) -> Result<TokenStream> {
     let item: ItemStruct = syn::parse2(item)?;
-    let Structure { field, fields, .. } = of_item(&item)?;
+    let structure = of_item(&item)?;
     let path: syn::Path = syn::parse_str(&found_crate())?;
-    let ty = match field {
+    let type_of = |ty: Scalar| match ty {
         Scalar::F16 => quote!(#path::F16),
         Scalar::Bf16 => quote!(#path::Bf16),
         other => {
-            let name = Ident::new(&other.to_string(), item.ident.span());
+            let name = Ident::new(other.name(), item.ident.span());
             quote!(::core::primitive::#name)
         }
     };
-    let (name, text, count) = (&item.ident, item.ident.to_string(), fields.len());
+    let (name, text, bytes) = (&item.ident, item.ident.to_string(), structure.bytes() as usize);
+    let fields: Vec<&str> = structure.fields.iter().map(|(name, _)| name.as_str()).collect();
+    let types: Vec<_> = structure.fields.iter().map(|(_, ty)| type_of(*ty)).collect();
     let places = item.fields.iter().filter_map(|field| field.ident.as_ref());
+    let is_mixed = structure.columns().len() > 1;
+    let field = if is_mixed { quote!(::core::primitive::u8) } else { types[0].clone() };
+    let types_of_fields = is_mixed.then(|| {
+        let names = structure.fields.iter().map(|(_, ty)| ty.name());
+        quote!(const TYPES: &'static [&'static ::core::primitive::str] = &[#(#names),*];)
+    });
     Ok(quote! {
         const _: () = {
-            // SAFETY: its fields, in the order of C, are numbers of one type, as the next constant
-            // proves, and it has the bytes of these alone, as `field_count` proves; so it has no
-            // padding, and all bits are a value.
+            // SAFETY: its fields, in the order of C, are numbers, as the next constant proves, and
+            // it has the bytes of these alone, as the one behind it proves; so it has no padding,
+            // and all bits are a value.
             unsafe impl #path::generated::bytemuck::Zeroable for #name {}
             // SAFETY: as above; `Copy` is demanded.
             unsafe impl #path::generated::bytemuck::Pod for #name {}
 
-            const _: fn(&#name) -> [&#ty; #count] = |one| [#(&one.#places),*];
-            const _: ::core::primitive::usize = #path::generated::field_count::<#name>();
+            const _: fn(&#name) -> (#(&#types,)*) = |one| (#(&one.#places,)*);
+            const _: [(); #bytes] = [(); ::core::mem::size_of::<#name>()];
 
             impl #path::Structure for #name {
-                type Field = #ty;
+                type Field = #field;
                 const NAME: &'static ::core::primitive::str = #text;
                 const FIELDS: &'static [&'static ::core::primitive::str] = &[#(#fields),*];
+                #types_of_fields
             }
         };
     })
@@ -214,10 +207,10 @@ pub(crate) fn field_place(field: &ExprField, scope: &mut Scope) -> Result<Option
         return Ok(None);
     }
     let Some(found) = element(&field.base, scope)? else { return Ok(None) };
-    let position = structure_of(found.array, scope).position(&field.member)?;
+    let position = position(&structure_of(found.array, scope), &field.member)?;
     let at = place_of(field.member.span());
-    let index = found.field(position as u64, at);
-    Ok(Some((found.array, scope.kernel.array(found.array).element, index)))
+    let place = found.field(position, at, scope);
+    Ok(place.map(|(array, index)| (array, scope.kernel.array(array).element, index)))
 }
 
 /// The type of a field of an element that is written.
@@ -225,7 +218,10 @@ pub(crate) fn field_type(field: &ExprField, scope: &Scope) -> Result<Scalar> {
     let base = referred(&field.base);
     may_write(base, scope)?;
     match view::root(base, scope)? {
-        Some((id, _)) => Ok(scope.kernel.array(id).element),
+        Some((id, _)) => {
+            let structure = structure_of(id, scope);
+            Ok(structure.fields[position(&structure, &field.member)?].1)
+        }
         None => refuse(field.span(), "only variables, elements and their fields are assigned"),
     }
 }
@@ -286,8 +282,8 @@ pub(crate) fn places(value: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Ex
         return refuse(value.span(), "an element of an array of structures is needed here");
     };
     found.keep(scope);
-    let count = structure_of(found.array, scope).fields.len() as u64;
-    Ok((0..count).map(|position| (found.array, found.field(position, at))).collect())
+    let count = structure_of(found.array, scope).fields.len();
+    Ok((0..count).filter_map(|position| found.field(position, at, scope)).collect())
 }
 
 /// The number of the structure that a value is; `None` for other values.
@@ -329,7 +325,7 @@ pub(crate) fn of_value(value: &Rust, scope: &Scope) -> Option<usize> {
 /// The types of the fields of the structure that a type names.
 pub(crate) fn types(ty: &Type, scope: &Scope) -> Option<Vec<Scalar>> {
     let structure = &scope.neighbours.structures[of_type(ty, scope)?];
-    Some(vec![structure.field; structure.fields.len()])
+    Some(structure.fields.iter().map(|(_, ty)| *ty).collect())
 }
 
 /// The meaning of a function's parameter that is a structure, a reference to one, or an array of
@@ -403,9 +399,10 @@ pub(crate) fn literal(literal: &ExprStruct, scope: &mut Scope) -> Result<Vec<Exp
     let structure = scope.neighbours.structures[number].clone();
     let mut values: Vec<Option<Expr>> = vec![None; structure.fields.len()];
     for field in &literal.fields {
-        let position = structure.position(&field.member)?;
+        let position = position(&structure, &field.member)?;
         let mut earlier: Vec<&mut Expr> = values.iter_mut().flatten().collect();
-        let value = scope.read_after(&mut earlier, |scope| typed(&field.expr, structure.field, scope))?;
+        let value = scope
+            .read_after(&mut earlier, |scope| typed(&field.expr, structure.fields[position].1, scope))?;
         if values[position].replace(value).is_some() {
             return refuse(field.member.span(), "this field has two values");
         }
@@ -422,7 +419,7 @@ pub(crate) fn literal(literal: &ExprStruct, scope: &mut Scope) -> Result<Vec<Exp
     }
     match values.iter().position(Option::is_none) {
         Some(missing) => {
-            refuse(literal.span(), format!("field `{}` has no value", structure.fields[missing]))
+            refuse(literal.span(), format!("field `{}` has no value", structure.fields[missing].0))
         }
         None => Ok(values.into_iter().flatten().collect()),
     }
@@ -436,14 +433,6 @@ pub(crate) fn variable(
     scope: &Scope,
 ) -> Result<Option<VarId>> {
     let Some(structure) = scope.tuple_structures.get(&number) else { return Ok(None) };
-    let position = scope.neighbours.structures[*structure].position(member)?;
+    let position = position(&scope.neighbours.structures[*structure], member)?;
     Ok(names.get(position).copied())
-}
-
-/// The number of structures in an array of fields.
-pub(crate) fn count(array: ArrayId, fields: u64, scope: &Scope) -> Expr {
-    let at = scope.kernel.array(array).place;
-    let length = Expr { kind: ExprKind::Len(array), ty: Scalar::U64, place: at };
-    let by = Expr::literal(Literal::integer(Scalar::U64, fields), at);
-    Expr::binary(Binary::Div, length, by, at)
 }

@@ -6,10 +6,10 @@ use usm_kernel_ir::{
     Array, ArrayId, Binary, Expr, ExprKind, Literal, Place, Query, Scalar, Space, Stmt, StmtKind,
 };
 
+use crate::column;
 use crate::expression::typed;
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
-use crate::structure;
 
 /// A part of an array; without dimensions it is an element.
 #[derive(Clone, Debug)]
@@ -45,11 +45,12 @@ impl View {
     pub(crate) fn of(array: ArrayId, read_only: bool, at: Place, scope: &mut Scope) -> Self {
         if let Some(structure) = scope.structures.get(&array) {
             let fields = scope.neighbours.structures[*structure].fields.len() as u64;
-            let count = structure::count(array, fields, scope);
+            let count = column::count(array, scope);
             let first = Dimension {
                 guard: Guard::Extent(extent(array, &count, scope)),
                 length: count,
-                stride: fields,
+                // Its start is a number of structures.
+                stride: 1,
             };
             let second = Dimension { length: number(fields, at), guard: Guard::Array, stride: 1 };
             return Self { array, read_only, start: None, dimensions: vec![first, second] };
@@ -79,13 +80,9 @@ impl View {
         self.dimensions.len() == 1 && scope.structures.contains_key(&self.array)
     }
 
-    /// The position of a field of one structure in the array.
-    pub(crate) fn field(&self, position: u64, at: Place) -> Expr {
-        match &self.start {
-            Some(start) if position == 0 => start.clone(),
-            Some(start) => Expr::binary(Binary::Add, start.clone(), number(position, at), at),
-            None => number(position, at),
-        }
+    /// The array and the position of a field of one structure.
+    pub(crate) fn field(&self, field: usize, at: Place, scope: &Scope) -> Option<(ArrayId, Expr)> {
+        column::place(self.array, field, self.start.as_ref(), at, scope)
     }
 
     /// The number of its dimensions.

@@ -361,7 +361,7 @@ fn a_false_assertion_is_a_fault_with_its_text() {
         ("assert!(i < 3, \"{}\", i);", "the text of `assert!` has no values"),
         ("assert!(i < 3, \"{i}\");", "the text of `assert!` has no values"),
         ("assert!(i < 3, i);", "the text of `assert!` is a literal"),
-        ("println!(\"{i}\");", "calls no macros but `assert!`"),
+        ("dbg!(i);", "calls no macros but `assert!`"),
         ("let x = assert!(i < 3);", "calls no macros"),
     ] {
         let found = refused(&format!("let i = global_id(0); {statement}"));
@@ -381,4 +381,54 @@ fn an_assertion_that_nests_too_deeply_is_refused() {
     let deep = format!("assert!({}true);", "!".repeat(20_000));
     let found = refused(&deep);
     assert!(found.contains("levels deep"), "{found}");
+}
+
+#[test]
+fn what_a_print_does_not_have_is_refused() {
+    for (statement, message) in [
+        ("println!(i);", "a literal text is needed first: `\"{}\", i`"),
+        ("println!(\"{}\");", "more places than values"),
+        ("println!(\"{2}\", i, i);", "more places than values"),
+        ("println!(\"\", i);", "a value that the text does not name"),
+        ("println!(\"{x}\", i, x = i);", "a value that the text does not name"),
+        ("println!(\"{\", i);", "a `{` or `}` alone"),
+        ("println!(\"}\");", "a `{` or `}` alone"),
+        ("println!(\"{a}\");", "`a` is an array"),
+        ("println!(\"{other}\");", "no parameter or variable is called `other`"),
+        ("println!(\"{1.5}\", i);", "is no name and no number"),
+        ("println!(\"{:e}\", i);", "`{:e}`: not for u64"),
+        ("println!(\"{:x}\", 1.5_f32);", "`{:x}`: not for f32"),
+        ("println!(\"{:>1$}\", i, i);", "literals too"),
+        ("println!(\"{:.*}\", 3, 1.5);", "a precision in a kernel is a number"),
+        ("println!(\"{:5000}\", i);", "more than 1000 places"),
+        ("let x = println!(\"{i}\");", "calls no macros"),
+    ] {
+        let found = refused(&format!("let i = global_id(0); {statement}"));
+        assert!(found.contains(message), "{statement}: {found}");
+    }
+    let deep = format!("println!(\"{{}}\", {}true);", "!".repeat(20_000));
+    assert!(refused(&deep).contains("levels deep"));
+}
+
+#[test]
+fn a_kernel_that_prints_survives_its_text() {
+    let source = "#[kernel] fn f(a: &mut [f32]) { let i = global_id(0); println!(\"{i:>4} \\\"{{}}\\\" {:?}\", a[i]); }";
+    let kernel = usm_kernel_rust::read(source, "f.rs").expect("a kernel").remove(0);
+    let text = usm_kernel_ir::text::write(&kernel);
+    assert!(text.contains(r#"(print (u64 2 ">4") " \"{}\" " (f32 0 "?") "\n")"#), "{text}");
+    assert_eq!(usm_kernel_ir::text::parse(&text).expect("its own text"), kernel);
+    assert!(usm_kernel_ir::print::has_sound_lines(&kernel));
+    // An item that stores in a line that it does not have.
+    let edits = [
+        ("(atomic add #1", "(atomic max #1"),
+        ("(lit u32 0x1 ", "(lit u32 0x0 "),
+        ("(lit u64 0x4000 ", "(lit u64 0x4001 "),
+        ("(lit u32 0x80000000 ", "(lit u32 0xffffffff "),
+        ("(add u64 (lit u64 0x4000", "(sub u64 (lit u64 0x4000"),
+    ];
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}: {text}");
+        let other = usm_kernel_ir::text::parse(&text.replacen(from, to, 1)).expect("a kernel");
+        assert!(!usm_kernel_ir::print::has_sound_lines(&other), "{from}");
+    }
 }

@@ -103,6 +103,23 @@ fn a_value_is_read_before_the_index_that_it_is_written_to() {
 }
 
 #[test]
+fn the_indices_of_a_swap_are_read_once() {
+    assert_eq!(left_by("p.swap(bump(p) as u64 - 6, 1); o[i] = p[0] * 10 + p[1];"), 66);
+    assert_eq!(
+        left_by("p[1] = 9; p.swap(bump(p) as u64 - 6, bump(p) as u64 - 6); o[i] = p[0] * 10 + p[1];"),
+        97
+    );
+    let swap = "core::mem::swap(&mut p[bump(p) as u64 - 5], &mut p[0]); o[i] = p[0] * 10 + p[1];";
+    assert_eq!(left_by(swap), 66);
+    // One load of the index, and one of each element: another item may write the index meanwhile.
+    for swap in ["a.swap(a[i] as u64 % 8, i)", "core::mem::swap(&mut a[a[i] as u64 % 8], &mut a[i])"] {
+        let source = format!("#[kernel] fn f(a: &mut [u32]) {{ let i = global_id(0); {swap}; }}");
+        let kernels = usm_kernel_rust::read(&source, "f.rs").unwrap_or_else(|refused| panic!("{refused}"));
+        assert_eq!(usm_kernel_ir::text::write(&kernels[0]).matches("(load ").count(), 3, "{swap}");
+    }
+}
+
+#[test]
 fn a_value_is_read_before_the_barrier_of_a_collective_operation() {
     // A read behind the barrier would be a race with the write.
     let source = "#[kernel(group = 4)] fn f(o: &mut [u32]) {

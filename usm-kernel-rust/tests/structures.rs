@@ -14,13 +14,13 @@ fn with(fields: &str, body: &str) -> String {
 }
 
 #[test]
-fn fields_are_numbers_of_one_type() {
+fn fields_are_numbers_without_padding() {
     for (fields, words) in [
         (
-            "x: f32, n: u32",
-            "s.rs:1:68: field `n` is u32, and `x` is f32: a structure of kernels has fields of one type",
+            "x: u8, n: u32",
+            "s.rs:1:53: `S` has padding before `n`: put the widest fields first, and fill the rest with a field",
         ),
-        ("x: u8, n: u32", "field `n` is u32, and `x` is u8"),
+        ("x: f64, n: u32", "`S` has padding at its end"),
         ("x: f32, p: *const f32", "field `p` is a pointer, which no device follows: take an index"),
         ("x: f32, p: &'static f32", "field `p` is a pointer"),
         ("x: bool", "field `x`: write `u8` for bool"),
@@ -70,6 +70,13 @@ fn programs_are_refused_at_their_place() {
         ("a[i] = U { x: 1.0 };", "a structure of the same type is needed here"),
         ("a[i].x = 1_u32;", "u32 where f32 is needed"),
         ("a[i].x += 1_u32;", "u32 where f32 is needed"),
+        ("let p: [S; 2] = [a[i]; 3];", "the array has 2 elements"),
+        ("let p: [S; 2] = [a[i]];", "1 values for 2 elements"),
+        ("let p = [a[i], c[i]];", "a `S` is needed here"),
+        ("let p: [S; 2] = [1.0; 2];", "a `S` is needed here"),
+        ("let p: [S; i] = [a[i]; 2];", "an attribute sees no values of other items"),
+        ("#[local] let mut t: [S; 4]; t[0].z = 1.0;", "`S` has no field `z`"),
+        ("#[local] let mut t: [S; 4] = [a[i]; 4];", "local memory has no value at first"),
     ] {
         let text = refused(&with("x: f32, v: f32", body));
         assert!(words.split('|').any(|words| text.contains(words)), "{body}: {text}");
@@ -78,4 +85,22 @@ fn programs_are_refused_at_their_place() {
     assert!(text.contains("a structure with `#[derive(Structure)]`"), "{text}");
     let by_value = "#[derive(Structure)] #[repr(C)] struct S { x: f32 } #[kernel] fn k(s: S, d: &mut [f32]) { d[0] = s.x; }";
     assert!(refused(by_value).contains("a structure by value: take its fields as scalars"));
+}
+
+#[test]
+fn fields_of_several_types_are_columns_over_the_same_memory() {
+    let source =
+        with("x: f64, n: u32, m: f32", "a[i].n = b[b.len() - 1].n; a[i].m += a[i].x as f32; d[i] = c[i].y;");
+    let kernel = usm_kernel_rust::read(&source, "s.rs").expect("a kernel").remove(0);
+    let text = usm_kernel_ir::text::write(&kernel);
+    assert!(text.contains("(structure #0 \"S\" f64 \"x\" u32 \"n\" f32 \"m\")"), "{text}");
+    assert!(text.contains("(parameters #0 #1 #2 #3 #4 #5 #6 #7)"), "{text}");
+    assert_eq!(usm_kernel_ir::text::parse(&text).expect("its own text"), kernel);
+    assert_eq!(kernel.arguments().len(), 4);
+    assert_eq!(kernel.argument_of(usm_kernel_ir::ArrayId(4)), (1, 4));
+    // An array of another type in the place of a column.
+    let other = text.replacen("(array \"a\" u32 write", "(array \"a\" i32 write", 1);
+    let other = usm_kernel_ir::text::parse(&other).expect("a kernel");
+    let refused = usm_kernel_ir::verify(&other).expect_err("no column");
+    assert!(refused.message.contains("structures `S` in an array"), "{}", refused.message);
 }

@@ -10,6 +10,7 @@ use core::slice;
 use crate::sharing::{Exclusive, Sharing};
 
 mod bind;
+mod columns;
 mod parameter;
 mod signature;
 mod structure;
@@ -17,6 +18,7 @@ mod structure;
 mod words;
 
 pub use bind::Bind;
+pub use columns::{Columns, ReadColumns, WriteColumns, WrittenColumns};
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
 pub use structure::{ReadFields, Structure, WriteFields, field_count};
@@ -107,6 +109,11 @@ pub enum Passed<'p> {
     Value(&'p [u8]),
     /// The bytes of a table for constant memory.
     Table(&'p [u8]),
+    /// The address of structures, and the number of types of their fields: an argument for each.
+    Columns(usize, usize),
+    /// The arrays for what a kernel of this text form prints.
+    #[cfg(feature = "std")]
+    Log(Option<&'static str>),
 }
 
 /// A slice of USM memory that is sent to a kernel.

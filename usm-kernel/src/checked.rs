@@ -5,6 +5,8 @@ use core::fmt;
 
 use usm_core::{Allocation, Backend, Event, Host, Queue, UsmVec};
 use usm_kernel_ir::{Argument, Fault, Literal, Parameter, check, text};
+#[cfg(feature = "std")]
+use usm_kernel_ir::{Input, Interpreter, Kernel, Order as ItemOrder};
 
 use crate::argument::{Arguments, Passed, Signature};
 use crate::error::LaunchError;
@@ -77,7 +79,8 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// returns the first fault: an index outside of its array, two work-items that race, local or
     /// private memory that is read before it is written, or a barrier that not all items of a group
     /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the
-    /// device and no argument changes.
+    /// device and no argument changes. What the kernel prints is printed once, if there is no
+    /// fault.
     ///
     /// For tests and debugging: takes some 50 ns for each executed node and 200 bytes for each
     /// element. Also checks launches that are refused because a race cannot be excluded;
@@ -143,11 +146,19 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
                     pointers.push((address, len));
                     Given::Memory(pointers.len() - 1)
                 }
+                (Passed::Columns(address, count), _) => {
+                    pointers.push((address, len));
+                    given.extend((0..count).map(|_| Given::Memory(pointers.len() - 1)));
+                    let _ = parameters.nth(count.saturating_sub(2));
+                    return Ok(());
+                }
                 (Passed::Table(table), _) => Given::Table(table),
                 (Passed::Value(value), Some(Parameter::Value(id))) => {
                     Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, value))
                 }
                 (Passed::Value(value), _) => Given::Table(value),
+                #[cfg(feature = "std")]
+                (Passed::Log(_), _) => return Ok(()),
             });
             Ok(())
         })?;
@@ -162,6 +173,12 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
             }
         });
         failed?;
+        let logs = ir.logs();
+        let zeros: Vec<Vec<u8>> = logs
+            .iter()
+            .map(|(id, length)| alloc::vec![0; (length * ir.array(*id).element.bytes()) as usize])
+            .collect();
+        let logs_given = zeros.iter().map(|bytes| Argument::Array(bytes));
         let all: Vec<Argument<'_>> = given
             .iter()
             .map(|one| match one {
@@ -169,6 +186,7 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
                 Given::Table(table) => Argument::Array(table),
                 Given::Value(value) => Argument::Value(*value),
             })
+            .chain(logs_given)
             .collect();
         let (global, ones) = (space.range.global().sizes(), [1; D]);
         // If groups have no meaning, each item is one group.
@@ -176,8 +194,28 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
         check(&ir, &global, &local, &all, STEPS).map_err(|error| match error {
             usm_kernel_ir::CheckError::Fault(fault) => CheckError::Fault { kernel: K::NAME, fault },
             other => CheckError::Refused(other),
-        })
+        })?;
+        #[cfg(feature = "std")]
+        print(&ir, &global, &local, &all);
+        Ok(())
     }
+}
+
+/// Prints what a launch without faults prints.
+#[cfg(feature = "std")]
+fn print(kernel: &Kernel, global: &[u64], local: &[u64], arguments: &[Argument<'_>]) {
+    let logs = kernel.logs();
+    if logs.is_empty() {
+        return;
+    }
+    let Ok(input) = Input::new(kernel, global, local, arguments) else { return };
+    let run = Interpreter::new(kernel, input, ItemOrder::Forwards, u64::MAX).unwatched().run();
+    let contents = run.unwrap_or_default();
+    // The arrays for it are the last ones.
+    crate::print::show_printed(
+        kernel,
+        contents.get(contents.len().saturating_sub(logs.len())..).unwrap_or_default(),
+    );
 }
 
 /// An argument for the interpreter.

@@ -23,6 +23,8 @@ use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
 use crate::outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+use crate::print::DeviceLog;
 use crate::proof::Bounds;
 use crate::range::NdRange;
 use crate::rounding::is_better_rounded;
@@ -259,7 +261,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         let asked = K::Arguments::pass(raw, |passed| {
             let is_zero = matches!(passed, Passed::Value(bytes) if bytes.iter().all(|byte| *byte == 0));
             found |= is_zero && K::STRIDES.contains(&place);
-            place += 1;
+            place += if let Passed::Columns(_, count) = passed { count } else { 1 };
             Ok(())
         });
         asked.is_ok() && found && Module::formats(context).contains(Formats::OPENCL_C)
@@ -384,7 +386,8 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     let raw = arguments.raw();
     let elements = K::Arguments::raw_lengths(&raw);
     let elements = elements.as_ref();
-    let lengths = code.lengths.iter().map(|place| elements.get(*place).map_or(0, |len| *len as u64));
+    let length = |place: usize| elements.get(place).map_or(0, |len| *len as u64);
+    let lengths = code.lengths.iter().map(|(place, factor)| length(*place) * factor);
     let lengths: Vec<u64> = lengths.collect();
     let places = code.places;
     let judge = move |words: &[u32]| match checked::read(words) {
@@ -451,22 +454,43 @@ pub(crate) struct TypedCall<'c, B: Programmable> {
     queue: &'c usm_core::Queue<B>,
     pub(crate) slots: Slots<'c>,
     tables: Tables<B>,
+    /// The arrays for what the kernel prints.
+    #[cfg(feature = "std")]
+    log: Option<Box<DeviceLog<B>>>,
 }
 
 impl<'c, B: Programmable> TypedCall<'c, B> {
     #[inline]
     pub(crate) fn new(queue: &'c usm_core::Queue<B>) -> Self {
-        Self { queue, slots: Slots::new(), tables: None }
+        Self {
+            queue,
+            slots: Slots::new(),
+            tables: None,
+            #[cfg(feature = "std")]
+            log: None,
+        }
     }
 
     #[inline]
     pub(crate) fn arguments<S: Signature>(&mut self, raw: &'c S::Raw) -> Result<(), LaunchError> {
         let (slots, tables, queue) = (&mut self.slots, &mut self.tables, self.queue);
+        #[cfg(feature = "std")]
+        let log = &mut self.log;
         S::pass(raw, |passed| {
             slots.push(match passed {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
                 Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
+                Passed::Columns(address, count) => {
+                    return (0..count).try_for_each(|_| slots.push(Slot::Pointer(address)));
+                }
+                #[cfg(feature = "std")]
+                Passed::Log(nodes) => {
+                    let arrays = Box::new(DeviceLog::new(queue, nodes)?);
+                    arrays.addresses().try_for_each(|address| slots.push(Slot::Pointer(address)))?;
+                    *log = Some(arrays);
+                    return Ok(());
+                }
             })
         })
     }
@@ -480,6 +504,8 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
     ///
     /// # Safety
     /// As for [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
+    ///
+    /// A kernel that prints is complete on return, and its lines are printed.
     #[inline]
     pub(crate) unsafe fn submit<const D: usize>(
         &self,
@@ -488,6 +514,14 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         usages: &[Usage<'_, B>],
         matched: bool,
     ) -> Result<Event<B>, LaunchError> {
+        #[cfg(feature = "std")]
+        if let Some(log) = &self.log {
+            let all: Vec<_> = usages.iter().copied().chain(log.usages()).collect();
+            // SAFETY: the caller's promise; only this launch has these arrays.
+            let event = unsafe { self.submit_with_tables(space, function, &all) }?;
+            log.show(self.queue, &event);
+            return Ok(event);
+        }
         if matched && self.tables.is_none() {
             // SAFETY: the caller's promise.
             return unsafe { space.submit_matched(function, &self.slots, usages) };

@@ -7,12 +7,14 @@ pub use bytemuck;
 #[cfg(feature = "alloc")]
 use crate::DeviceCode;
 use crate::argument::Signature;
-pub use crate::argument::field_count;
+pub use crate::argument::{Columns, WrittenColumns, field_count};
 use crate::group::Group;
 use crate::kernel::{Kernel, LocalLengths, LocalViews, Values, Views};
 use crate::local::LocalSignature;
 use crate::order::{InOrder, Order};
 pub use crate::outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+pub use crate::print::{Log, LogMemory, LogView, Prints};
 use crate::proof::{Bounds, Proof};
 use crate::range::NdRange;
 use crate::sharing::{Concurrent, Exclusive};
@@ -35,9 +37,9 @@ pub struct CheckedCode {
     pub spir_v: Option<&'static [u8]>,
     /// The function in PTX.
     pub ptx: Option<&'static str>,
-    /// The arguments whose lengths are passed to it, by position; each length is a 64-bit unsigned
-    /// integer.
-    pub lengths: &'static [usize],
+    /// The arguments whose lengths are passed to it, by position, and a factor: the elements of one
+    /// type in a structure of several, else 1. Each length is a 64-bit unsigned integer.
+    pub lengths: &'static [(usize, u64)],
     /// The places. The record contains a place's number, counted from 1.
     pub places: &'static [Place],
 }

@@ -36,10 +36,13 @@ pub(crate) fn answers(
     let (mut inspector, at) = take(nodes)?;
     let kernel = inspector.kernel();
     let (mut of_arrays, mut values) = (vec![0; kernel.arrays.len()], Vec::new());
-    for (parameter, len) in kernel.parameters.iter().zip(lengths) {
-        if let Parameter::Array(id) = parameter {
-            *of_arrays.get_mut(id.0 as usize)? = *len as u64;
-        }
+    for parameter in &kernel.parameters {
+        let Parameter::Array(id) = parameter else { continue };
+        let (argument, times) = kernel.argument_of(*id);
+        *of_arrays.get_mut(id.0 as usize)? = lengths.get(argument).map_or(0, |len| *len as u64 * times);
+    }
+    for (id, length) in kernel.logs() {
+        *of_arrays.get_mut(id.0 as usize)? = length;
     }
     for (value, bits) in kernel.values.iter().zip(scalars) {
         values.push(Literal::integer(value.ty, *bits));

@@ -48,6 +48,8 @@ mod order;
 mod outside;
 #[cfg(feature = "macros")]
 pub mod prelude;
+#[cfg(feature = "std")]
+mod print;
 mod private;
 mod proof;
 pub mod random;
@@ -67,8 +69,8 @@ pub use usm_core;
 pub use usm_kernel_ir::Fault;
 
 pub use argument::{
-    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, ReadFields, Signature,
-    Structure, Value, Write, WriteFields,
+    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, ReadColumns, ReadFields,
+    Signature, Structure, Value, Write, WriteColumns, WriteFields,
 };
 pub use atomic::AtomicElement;
 #[cfg(target_has_atomic = "32")]
@@ -101,6 +103,11 @@ pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use outside::{IndexOutside, Place, Subject};
+#[cfg(feature = "std")]
+pub use print::set_printer;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use print::show_printed;
 pub use private::{Private, PrivateArrays};
 pub use proof::{Bounds, ItemOrder, Proof, RaceDeed, RaceSide, ShownRace};
 pub use range::{Id, Item, NdRange, Range, RangeError};

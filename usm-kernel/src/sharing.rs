@@ -88,6 +88,17 @@ pub struct SharedElement<T>(UnsafeCell<T>);
 // thread interferes.
 unsafe impl<T: Send + Sync> Sync for SharedElement<T> {}
 
+#[cfg(feature = "std")]
+impl<T> SharedElement<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    pub(crate) const fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
 impl<T> Debug for SharedElement<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("SharedElement")

@@ -102,7 +102,7 @@ def test_lost_lines_are_counted(queue, capsys):
     def many(a):
         print(a[usm.get_global_id(0)])
 
-    count = 100_000
+    count = 1_000_000
     many[count](array(queue, np.arange(count), np.int32))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == LINES + 1

@@ -258,6 +258,10 @@ fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
     String::new()
 }
 
+/// The most work-items of a launch: DPC++ counts them in `int`.
+const MOST_ITEMS: u64 = i32::MAX as u64;
+const TOO_MANY_ITEMS: &str = "a range of more than 2147483647 work-items";
+
 impl DpctlFunction {
     /// Launches with at most this many arguments.
     ///
@@ -270,6 +274,11 @@ impl DpctlFunction {
         arguments: &[Slot<'_>],
         after: &[DpctlEvent],
     ) -> usm_core::Result<DpctlEvent> {
+        let items = grid.global().into_iter().try_fold(1_u64, u64::checked_mul);
+        if items.is_none_or(|items| items > MOST_ITEMS) {
+            // The runtime says only that the submission failed.
+            return Err(unsupported(TOO_MANY_ITEMS));
+        }
         let api = &self.bundle.api;
         let mut given = Given::<MOST>::new(api);
         for argument in arguments {

@@ -68,7 +68,7 @@ fn match_of_a_value(a: &mut [u32]) {
 
 #[kernel]
 fn called_macro(a: &mut [f32]) {
-    println!("{}", a[global_id(0)]);
+    dbg!("{}", a[global_id(0)]);
 }
 
 #[kernel]

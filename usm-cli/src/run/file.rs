@@ -122,7 +122,8 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
 /// The arguments of a kernel, from those of the command.
 fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     let refused = |message: String| Error::bad(message).in_field("--arg");
-    let names: Vec<String> = kernel.parameters.iter().map(|parameter| described(kernel, parameter)).collect();
+    let parameters = kernel.arguments();
+    let names: Vec<String> = parameters.iter().map(|parameter| described(kernel, parameter)).collect();
     if words.len() != names.len() {
         let (needed, count) = (names.len(), words.len());
         return Err(refused(format!("{count} are given, the kernel has {needed}: {}", names.join(", "))));
@@ -149,7 +150,7 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
             "{text:?} is a number, and the kernel has {name}: write its type and its elements, such as f32:1024"
         ))),
     };
-    kernel.parameters.iter().zip(&names).zip(words).map(one).collect()
+    parameters.iter().zip(&names).zip(words).map(one).collect()
 }
 
 /// A parameter as messages name it.

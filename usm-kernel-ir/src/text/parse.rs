@@ -9,10 +9,12 @@ use super::tree::{Tree, TreeKind, read};
 use crate::error::Refusal;
 use crate::kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
-    StmtKind, Structure, Value, ValueId, VarId, Variable,
+    StmtKind, Value, ValueId, VarId, Variable,
 };
 use crate::operator::{Binary, Math, Unary};
+use crate::print::{Format, Part, Print};
 use crate::scalar::{Literal, Scalar};
+use crate::structure::Structure;
 use crate::sub_group::{Lane, SubGroups};
 
 /// Reads the text form. The kernel is not [verified](crate::verify) yet.
@@ -170,6 +172,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         parameters: Vec::new(),
         arrays: Vec::new(),
         structures: Vec::new(),
+        prints: Vec::new(),
         values: Vec::new(),
         variables: Vec::new(),
         body: Vec::new(),
@@ -204,9 +207,20 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 let (array, name) = (items.array()?, items.text()?);
                 let mut fields = Vec::new();
                 while items.peek().is_some() {
-                    fields.push(items.text()?);
+                    let ty = items.scalar()?;
+                    fields.push((items.text()?, ty));
                 }
                 kernel.structures.push((array, Structure { name, fields }));
+            }
+            "print" => {
+                let mut parts = Vec::new();
+                while let Some(next) = items.peek() {
+                    parts.push(match next.kind {
+                        TreeKind::Text(_) => Part::Text(items.text()?),
+                        _ => printed_value(items.next()?)?,
+                    });
+                }
+                kernel.prints.push(Print { parts });
             }
             "value" => {
                 let (name, is_size) = (items.text()?, items.takes("usize"));
@@ -240,6 +254,15 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
         }
     }
     if has_body { Ok(kernel) } else { Err(Refusal::new(tree.place, "a kernel without a body `(do ..)`")) }
+}
+
+fn printed_value(tree: &Tree) -> Result<Part, Refusal> {
+    let mut items = Items::of(tree)?;
+    let (ty, column, format) = (items.scalar()?, items.number()?, items.text()?);
+    let column = u32::try_from(column).map_err(|_| Refusal::new(tree.place, "no number of a column"))?;
+    let format = Format::parse(&format, ty).map_err(|message| Refusal::new(tree.place, message))?;
+    items.end()?;
+    Ok(Part::Value { ty, column, format })
 }
 
 fn space(tree: &Tree) -> Result<Space, Refusal> {

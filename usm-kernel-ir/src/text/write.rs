@@ -1,9 +1,11 @@
 //! Writes a kernel as text.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use core::fmt::{self, Write as _};
 
-use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind, Structure};
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind};
+use crate::print::Part;
+use crate::structure::Structure;
 
 /// The text form of a kernel.
 #[must_use]
@@ -76,11 +78,26 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
     for (array, Structure { name, fields }) in &kernel.structures {
         write!(to, "\n  (structure #{} ", array.0)?;
         quoted(to, name)?;
-        for field in fields {
-            to.write_char(' ')?;
+        for (field, ty) in fields {
+            write!(to, " {ty} ")?;
             quoted(to, field)?;
         }
         to.write_str(")")?;
+    }
+    for print in &kernel.prints {
+        to.write_str("\n  (print")?;
+        for part in &print.parts {
+            to.write_char(' ')?;
+            match part {
+                Part::Text(text) => quoted(to, text)?,
+                Part::Value { ty, column, format } => {
+                    write!(to, "({ty} {column} ")?;
+                    quoted(to, &format.to_string())?;
+                    to.write_char(')')?;
+                }
+            }
+        }
+        to.write_char(')')?;
     }
     for (head, name, ty, place) in (kernel.values.iter().map(|value| {
         let ty = if value.is_size { "usize" } else { value.ty.name() };

@@ -96,6 +96,7 @@ fn kernel(group: Option<Vec<u64>>, dimensions: u8, space: Space, body: Vec<Stmt>
         parameters: vec![Parameter::Array(OUT)],
         arrays: vec![array("out", Space::Write), array("own", space)],
         structures: Vec::new(),
+        prints: Vec::new(),
         values: Vec::new(),
         variables: vec![variable("k"), variable("x")],
         body,

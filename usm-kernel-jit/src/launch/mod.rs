@@ -1,6 +1,7 @@
 //! Launches of kernels that were compiled at run time.
 
 mod prepare;
+mod printed;
 mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,12 +69,15 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// # Errors
     /// [`LaunchError::Refused`]: range or arguments do not fit.
     pub fn proof(&self, arguments: &[Argument<'_, B>]) -> Result<Answer, LaunchError> {
-        let prepared = self.prepare(arguments)?;
+        self.with_logs(arguments, |arguments| self.proof_of(&self.prepare(arguments)?))
+    }
+
+    fn proof_of(&self, prepared: &Prepared<'_, B>) -> Result<Answer, LaunchError> {
         if self.program().kernel().trusted {
             let reason = "it is an `unsafe fn`, for which its caller answers: nothing is proven";
             return Ok(Answer::Open(self.program().located(reason)));
         }
-        Ok(self.answer(&prepared, "so it is checked as it runs"))
+        Ok(self.answer(prepared, "so it is checked as it runs"))
     }
 
     fn answer(&self, prepared: &Prepared<'_, B>, otherwise: &str) -> Answer {
@@ -82,23 +86,32 @@ impl<'l, B: Programmable> Launch<'l, B> {
 
     /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
     /// looks for an index outside, a race, uninitialised local memory and a divergent barrier. No
-    /// argument changes. Takes some 50 ns for each executed node.
+    /// argument changes. What the kernel prints is printed once, if there is no fault. Takes some
+    /// 50 ns for each executed node.
     ///
     /// # Errors
     /// [`LaunchError::Fault`] or [`LaunchError::Outside`]: the first fault, with both places.
     pub fn check(&self, arguments: &[Argument<'_, B>]) -> Result<(), LaunchError> {
-        let prepared = self.prepare(arguments)?;
-        let bytes = self.contents(&prepared)?;
-        let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
+        self.with_logs(arguments, |arguments| self.check_prepared(&self.prepare(arguments)?))
+    }
+
+    fn check_prepared(&self, prepared: &Prepared<'_, B>) -> Result<(), LaunchError> {
+        let (program, bytes) = (self.program(), self.contents(prepared)?);
+        let arguments = interpreter_arguments(program, &prepared.values, &bytes);
         let sizes = (&*prepared.global, &*prepared.interpreted_groups());
-        let checked = self.program().check(sizes, &arguments, false, &mut || true);
-        checked.map_err(|error| fault(self.program(), error))
+        let failed = |error| fault(program, error);
+        program.check(sizes, &arguments, false, &mut || true).map_err(failed)?;
+        if !program.kernel().prints.is_empty() {
+            let contents = program.interpret(sizes, &arguments, &mut || true).map_err(failed)?;
+            self.show_interpreted(&contents.unwrap_or_default());
+        }
+        Ok(())
     }
 
     /// Interprets the launch once, on copies of its arguments, and returns what the arrays among
     /// the parameters contain then, in their order: what every correct run gives, but an
     /// [unordered](Answer::Unordered) launch may give something else. `None` if `go_on`, called
-    /// every few milliseconds, returned false.
+    /// every few milliseconds, returned false. Nothing is printed.
     ///
     /// # Errors
     /// [`LaunchError::Outside`] and [`LaunchError::Refused`].
@@ -107,31 +120,40 @@ impl<'l, B: Programmable> Launch<'l, B> {
         arguments: &[Argument<'_, B>],
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<Vec<u8>>>, LaunchError> {
-        let prepared = self.prepare(arguments)?;
-        let bytes = self.contents(&prepared)?;
-        let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
-        let sizes = (&*prepared.global, &*prepared.interpreted_groups());
-        let contents = self.program().interpret(sizes, &arguments, go_on);
-        contents.map_err(|error| fault(self.program(), error))
+        let contents = self.with_logs(arguments, |arguments| {
+            let prepared = self.prepare(arguments)?;
+            let bytes = self.contents(&prepared)?;
+            let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
+            let sizes = (&*prepared.global, &*prepared.interpreted_groups());
+            let contents = self.program().interpret(sizes, &arguments, go_on);
+            contents.map_err(|error| fault(self.program(), error))
+        })?;
+        let kernel = self.program().kernel();
+        let arguments = kernel.arguments();
+        let arrays = kernel.parameters.iter().filter(|one| matches!(one, ir::Parameter::Array(_)));
+        let is_stated: Vec<bool> = arrays.map(|array| arguments.contains(array)).collect();
+        let stated = |contents: Vec<_>| {
+            let all = contents.into_iter().zip(is_stated);
+            all.filter_map(|(bytes, is_stated)| is_stated.then_some(bytes)).collect()
+        };
+        Ok(contents.map(stated))
     }
 
     /// Runs the launch. It must be shown that no two items race, or the launch is
     /// [unordered](Answer::Unordered). Indices that are not proven are checked, and the launch then
-    /// is complete on return.
+    /// is complete on return, as one that prints is.
     ///
     /// # Errors
     /// [`LaunchError`].
     pub fn run(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
-        let program = self.program();
-        if program.kernel().trusted {
+        if self.program().kernel().trusted {
             return Err(self.refused("it is an `unsafe fn`: launch it by `run_vouched`"));
         }
-        if program.kernel().arrays.iter().any(ir::Array::is_log) {
-            // Whether they are used as the proof trusts is not in the nodes.
-            return Err(self.refused("it has arrays for what Python's kernels print"));
-        }
-        let prepared = self.prepare(arguments)?;
-        let is_unordered = match program.order(&prepared.shape(), &words(""), Answer::Proven) {
+        self.with_logs(arguments, |arguments| self.run_ordered(&self.prepare(arguments)?))
+    }
+
+    fn run_ordered(&self, prepared: &Prepared<'_, B>) -> Result<Event<B>, LaunchError> {
+        let is_unordered = match self.program().order(&prepared.shape(), &words(""), Answer::Proven) {
             Answer::Open(reason) => return Err(LaunchError::Refused(reason)),
             Answer::Unordered(reason) if self.needs_proof => return Err(LaunchError::Refused(reason)),
             Answer::Unordered(_) => true,
@@ -139,7 +161,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         };
         // SAFETY: no two items race, which was proven or inspected for this launch, or which the
         // code of an unordered one ensures.
-        unsafe { self.run_prepared(&prepared, is_unordered) }
+        unsafe { self.run_prepared(prepared, is_unordered) }
     }
 
     /// As [`run`](Self::run), for kernels that are an `unsafe fn` and for launches of which it is
@@ -152,9 +174,11 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// # Errors
     /// [`LaunchError`].
     pub unsafe fn run_vouched(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
-        let prepared = self.prepare(arguments)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.run_prepared(&prepared, false) }
+        self.with_logs(arguments, |arguments| {
+            let prepared = self.prepare(arguments)?;
+            // SAFETY: the caller's promise.
+            unsafe { self.run_prepared(&prepared, false) }
+        })
     }
 
     /// # Safety

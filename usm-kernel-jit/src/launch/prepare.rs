@@ -3,7 +3,7 @@
 use usm_core::{Access, Event, Usage, UsmVec};
 use usm_kernel::backend::Programmable;
 use usm_kernel_ir::proof::Shape;
-use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Scalar, Space};
+use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Space};
 
 use super::Launch;
 use crate::argument::{Argument, Content, Memory};
@@ -12,7 +12,7 @@ use crate::error::{LaunchError, OtherStructure};
 /// Range and arguments that fit the kernel.
 pub(super) struct Prepared<'p, B: Programmable> {
     /// The memory of each array among the parameters, in their order.
-    pub(super) memory: Vec<&'p Memory<'p, B>>,
+    pub(super) memory: Vec<Memory<'p, B>>,
     pub(super) global: Vec<u64>,
     /// `None` if the kernel needs no groups and none were requested.
     pub(super) local: Option<Vec<u64>>,
@@ -40,10 +40,13 @@ impl<B: Programmable> Launch<'_, B> {
         arguments: &'p [Argument<'p, B>],
     ) -> Result<Prepared<'p, B>, LaunchError> {
         let kernel = self.program().kernel();
-        let (needed, count) = (kernel.parameters.len(), arguments.len());
-        if needed != count {
-            let names: Vec<&str> =
-                kernel.parameters.iter().map(|parameter| name(kernel, parameter)).collect();
+        let stated = kernel.arguments();
+        let logs = kernel.logs().into_iter().map(|(id, _)| Parameter::Array(id));
+        let parameters: Vec<Parameter> = stated.iter().copied().chain(logs).collect();
+        if parameters.len() != arguments.len() {
+            let hidden = parameters.len() - stated.len();
+            let (needed, count) = (stated.len(), arguments.len().saturating_sub(hidden));
+            let names: Vec<&str> = stated.iter().map(|parameter| name(kernel, parameter)).collect();
             return Err(self.refused(&format!(
                 "{needed} arguments are needed ({}), {count} are given",
                 names.join(", ")
@@ -53,7 +56,7 @@ impl<B: Programmable> Launch<'_, B> {
         let mut values: Vec<Literal> =
             kernel.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
         let mut lengths = vec![0; kernel.arrays.len()];
-        for (place, (parameter, argument)) in kernel.parameters.iter().zip(arguments).enumerate() {
+        for (place, (parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
             let refused = |message: &str| {
                 self.refused(&format!("argument {place}, `{}`: {message}", name(kernel, parameter)))
             };
@@ -75,9 +78,12 @@ impl<B: Programmable> Launch<'_, B> {
                         let other = OtherStructure { kernel, position: place, ..difference };
                         return Err(LaunchError::OtherStructure(Box::new(other)));
                     }
-                    check_array(kernel.array(*id), one).map_err(|message| refused(&message))?;
-                    lengths[id.0 as usize] = one.len;
-                    memory.push(one);
+                    for column in columns(kernel, *id, one) {
+                        let (id, one) = column.map_err(|message| refused(&message))?;
+                        check_array(kernel.array(id), &one).map_err(|message| refused(&message))?;
+                        lengths[id.0 as usize] = one.len;
+                        memory.push(one);
+                    }
                 }
                 (Parameter::Value(_), Content::Array(_)) => {
                     return Err(refused("a value is needed, not an array"));
@@ -161,7 +167,7 @@ impl<B: Programmable> Launch<'_, B> {
     /// The bytes of all arrays, after the launch's events.
     pub(super) fn contents(&self, prepared: &Prepared<'_, B>) -> Result<Vec<Vec<u8>>, LaunchError> {
         self.after.iter().try_for_each(Event::wait)?;
-        let one = |memory: &&Memory<'_, B>| {
+        let one = |memory: &Memory<'_, B>| {
             let len = memory.bytes();
             if len == 0 {
                 return Ok(Vec::new());
@@ -180,7 +186,8 @@ impl<B: Programmable> Launch<'_, B> {
 impl<'p, B: Programmable> Prepared<'p, B> {
     /// The memory that the launch uses. A block that is passed twice is read only.
     pub(super) fn usages(&self) -> Vec<Usage<'p, B>> {
-        self.memory.iter().map(|memory| Usage::of(memory.allocation, memory.access)).collect()
+        let usage = |memory: &Memory<'p, B>| Usage::of(memory.allocation, memory.access);
+        self.memory.iter().filter(|memory| !memory.is_again).map(usage).collect()
     }
 }
 
@@ -196,6 +203,28 @@ impl<B: Programmable> Memory<'_, B> {
     }
 }
 
+/// The arrays of an argument, with their memory: of structures of several types one for each.
+fn columns<'p, B: Programmable>(
+    kernel: &Kernel,
+    id: ArrayId,
+    memory: &Memory<'p, B>,
+) -> Vec<Result<(ArrayId, Memory<'p, B>), String>> {
+    let Some((structure, arrays)) = kernel.columns(id).filter(|(_, arrays)| arrays.len() > 1) else {
+        return vec![Ok((id, *memory))];
+    };
+    let (bytes, name) = (structure.bytes(), &structure.name);
+    if memory.structure.is_none() {
+        return vec![Err(format!("structures `{name}` of {bytes} bytes are needed"))];
+    }
+    let count = memory.len * memory.element.bytes() / bytes;
+    let one = |(number, column): (usize, &ArrayId)| {
+        let element = kernel.array(*column).element;
+        let len = count * (bytes / element.bytes());
+        Ok((*column, Memory { element, len, is_again: number != 0, ..*memory }))
+    };
+    arrays.iter().enumerate().map(one).collect()
+}
+
 /// How the structures of an argument differ from the parameter's, without kernel and position.
 /// Numbers are taken as fields, so they never differ here.
 fn other_structure<B: Programmable>(
@@ -206,9 +235,14 @@ fn other_structure<B: Programmable>(
     let given = memory.structure?;
     let array = kernel.array(id);
     let needed = kernel.structures.iter().find(|(known, _)| *known == id).map(|(_, needed)| needed);
-    let field = |name: &str, ty: Scalar| format!("{name}: {ty}");
-    let of_text = |position: usize| needed?.fields.get(position).map(|name| field(name, array.element));
-    let of_program = |position: usize| given.fields.get(position).map(|name| field(name, memory.element));
+    let of_text = |position: usize| {
+        let (name, ty) = needed?.fields.get(position)?;
+        Some(format!("{name}: {ty}"))
+    };
+    let of_program = |position: usize| {
+        let name = given.fields.get(position)?;
+        Some(format!("{name}: {}", given.types.get(position).copied().unwrap_or(memory.element.name())))
+    };
     let count = needed.map_or(0, |needed| needed.fields.len().max(given.fields.len()));
     let first = (0..count).find(|position| of_text(*position) != of_program(*position));
     if first.is_none() && needed.is_some_and(|needed| needed.name == given.name) {

@@ -1,41 +1,12 @@
 //! Launches of the kernels for the bits of elements.
 
-use usm_core::{Context, Device, DeviceType, Element, Event, Queue, UsmVec};
+use usm_core::{Context, Device, Element, Event, Queue, UsmVec};
 
 use super::GROUP;
 use super::order_kernels::of;
+use super::parts::{Digit, Order, Parts, is_cpu};
 use crate::argument::{Words, WordsMut};
 use crate::{BuildError, Executable, Launch, LaunchError, NdRange, Programmable, Range, Vouched};
-
-/// How an element's bits become a number that is less where the element comes first.
-#[derive(Clone, Copy, Debug)]
-pub struct Order<U> {
-    /// The bit of the sign; 0 for unsigned numbers.
-    pub(super) sign: U,
-    /// The bits of infinity; 0 for integers.
-    pub(super) infinity: U,
-}
-
-/// The parts of an array, each for an item or for a group.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts {
-    pub(super) number: u64,
-    /// Elements of each part but the last one.
-    pub(super) span: u64,
-}
-
-/// The digit of a pass of a sort.
-#[derive(Clone, Copy, Debug)]
-pub struct Digit {
-    pub(super) shift: u32,
-    /// 0 for a pass that keeps the order.
-    pub(super) mask: u32,
-}
-
-/// Whether items of the context's device are few and fast, as those of a CPU.
-pub(super) fn is_cpu<B: Programmable>(context: &Context<B>) -> bool {
-    matches!(context.info().device_type, DeviceType::Cpu | DeviceType::Host)
-}
 
 /// Unsigned numbers as bits of elements.
 pub trait Bits: Element + Send + Sync + Default {

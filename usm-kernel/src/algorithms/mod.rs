@@ -18,9 +18,11 @@
 //! ```
 
 mod bits;
+mod gather;
 mod kernels;
 mod order;
 mod order_kernels;
+mod parts;
 
 use core::fmt;
 
@@ -38,7 +40,8 @@ const MOST_GROUPS: u64 = 1024;
 pub use order::{Comparable, Integer, OrderAlgorithms};
 
 mod sealed {
-    use super::bits::{Bits, Order};
+    use super::bits::Bits;
+    use super::parts::Order;
     use super::{BuildError, Context, Device, Event, Kind, LaunchError, Programmable, Queue, UsmVec};
 
     /// The operation of a reduction.

@@ -5,8 +5,10 @@ use core::fmt;
 
 use usm_core::{Context, Device, Element, Event, Kind, Queue, UsmVec};
 
-use super::bits::{Bits, Digit, Order, Parts, is_cpu};
+use super::bits::Bits;
+use super::gather::Gather;
 use super::order_kernels::of;
+use super::parts::{CHUNK, COUNTABLE, Digit, MOST_ITEMS, Order, Parts, is_cpu};
 use super::sealed::{Kernels, Ordering};
 use super::{GROUP, MOST_GROUPS, is_as_long};
 use crate::argument::{Words, WordsMut};
@@ -15,11 +17,6 @@ use crate::{BuildError, Executable, Launch, LaunchError, Programmable, Range};
 /// Bits of a digit.
 const BITS: u32 = 8;
 const DIGITS: u64 = 1 << BITS;
-/// Elements for which an item of a CPU is worth its counters, and the most such items.
-const CHUNK: u64 = 16_384;
-const MOST_ITEMS: u64 = 64;
-/// The most elements that counters of 32 bits share, beside one group more.
-const COUNTABLE: u64 = 1 << 31;
 
 /// A type of elements with an order: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`,
 /// [`F16`](crate::F16), [`Bf16`](crate::Bf16).
@@ -137,7 +134,7 @@ impl<T: Comparable, B: Programmable> OrderAlgorithms<T, B> {
     pub fn build(context: &Context<B>) -> Result<Self, BuildError> {
         Ok(Self {
             code: T::Bits::build(context)?,
-            gather: Gather { words: Executable::build(context)?, bytes: Executable::build(context)? },
+            gather: Gather::build(context)?,
             scan: <u64 as Kernels>::build(context)?,
             add_rows: Executable::build(context)?,
         })
@@ -343,64 +340,4 @@ const fn digits<T>() -> u32 {
 
 fn none<B: Programmable>(queue: &Queue<B>) -> Result<UsmVec<u64, Device, B>, LaunchError> {
     Ok(UsmVec::zeroed(queue, 0)?)
-}
-
-impl<U: Bits> Order<U> {
-    /// What the kernels' function of this name does.
-    fn of(&self, bits: U) -> u64 {
-        let (x, sign, infinity) = (bits.to_u64(), self.sign.to_u64(), self.infinity.to_u64());
-        let most = !0 >> (64 - 8 * size_of::<U>());
-        match (x & sign.wrapping_sub(1), infinity) {
-            _ if sign == 0 => x,
-            (_, 0) => x ^ sign,
-            (size, _) if size > infinity => most,
-            (0, _) => sign,
-            (size, _) if x == size => x | sign,
-            _ => !x & most,
-        }
-    }
-}
-
-impl Parts {
-    /// The parts of an array of `len` elements for this device.
-    fn of<B: Programmable>(context: &Context<B>, len: usize) -> Self {
-        let len = len as u64;
-        if is_cpu(context) {
-            return Self::equal(len, len.div_ceil(CHUNK).min(MOST_ITEMS));
-        }
-        let span = len.div_ceil(MOST_GROUPS).max(16 * GROUP).next_multiple_of(GROUP);
-        Self { number: len.div_ceil(span), span }
-    }
-
-    /// Some `number` parts, each of at most as many elements as counters have numbers.
-    fn equal(len: u64, number: u64) -> Self {
-        let span = len.div_ceil(number.max(len.div_ceil(COUNTABLE)).max(1)).max(1);
-        Self { number: len.div_ceil(span), span }
-    }
-}
-
-/// Moves elements of any type, by words of four bytes or by bytes.
-struct Gather<B: Programmable> {
-    words: Executable<of::gather_u32, B, 1>,
-    bytes: Executable<of::gather_u8, B, 1>,
-}
-
-impl<B: Programmable> Gather<B> {
-    /// `to[i] = from[places[i]]`; without places a copy. The arrays have one length.
-    fn run<V: Element, K1: Kind, K2: Kind>(
-        &self,
-        queue: &Queue<B>,
-        from: &UsmVec<V, K1, B>,
-        places: &UsmVec<u64, Device, B>,
-        to: &mut UsmVec<V, K2, B>,
-    ) -> Result<Event<B>, LaunchError> {
-        let bytes = size_of::<V>() as u64;
-        if let (Some(from), Some(to)) = (Words::<u32, B>::parts_of(from), WordsMut::<u32, B>::parts_of(to)) {
-            let launch = Launch::with_range(queue, Range::new([from.len() as u64])?);
-            return launch.run_on(&self.words, of::gather_u32, (bytes / 4, from, places, to));
-        }
-        let (from, to) = (Words::<u8, B>::bytes_of(from), WordsMut::<u8, B>::bytes_of(to));
-        let launch = Launch::with_range(queue, Range::new([from.len() as u64])?);
-        launch.run_on(&self.bytes, of::gather_u8, (bytes, from, places, to))
-    }
 }

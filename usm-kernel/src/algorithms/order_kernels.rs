@@ -26,6 +26,24 @@ pub(super) mod of {
         if x == size { x | sign } else { !x }
     }
 
+    /// The digit of an element: the bits of its order in `mask` after `shift`, at most 255.
+    #[kernel_fn]
+    fn digit<T>(x: T, sign: T, infinity: T, shift: u32, mask: u32) -> u64 {
+        ((order::<T>(x, sign, infinity) >> (shift as T)) as u32 & mask & 255) as u64
+    }
+
+    /// Moves element `i`, and its place: without `places` that is its index. What has no room in
+    /// the results is not moved.
+    #[kernel_fn]
+    fn moved<T>(x: T, i: u64, target: u64, places: &[u64], sorted: &mut [T], sorted_places: &mut [u64]) {
+        if target < sorted.len() {
+            sorted[target] = x;
+        }
+        if target < sorted_places.len() {
+            sorted_places[target] = if i < places.len() { places[i] } else { i };
+        }
+    }
+
     /// `keys[group]`, `places[group]`: the least key among the elements that the group took, and
     /// the first place that has it. A key is an element's order, the other way round if `greatest`
     /// is 1; that of a NaN is 0.
@@ -51,8 +69,8 @@ pub(super) mod of {
         }
     }
 
-    /// `counts[digit * parts + part]`: the elements of a part of `span` with that digit, which are
-    /// the bits of the order in `mask` after `shift`. An item takes a part.
+    /// `counts[digit * parts + part]`: the elements of a part of `span` with that digit. An item
+    /// takes a part.
     #[kernel(instances(u8, u16, u32, u64))]
     pub fn digits_of_items<T>(
         sign: T,
@@ -66,8 +84,7 @@ pub(super) mod of {
         let (part, parts) = (global_id(0), global_size(0));
         let mut own: [u32; 256] = [0; 256];
         for i in part * span..min(part * span + span, a.len()) {
-            let digit = (order::<T>(a[i], sign, infinity) >> (shift as T)) as u32 & mask & 255;
-            own[digit as u64] += 1;
+            own[digit::<T>(a[i], sign, infinity, shift, mask)] += 1;
         }
         for digit in 0_u64..256 {
             counts[digit * parts + part] = own[digit] as u64;
@@ -91,16 +108,14 @@ pub(super) mod of {
         seen[item] = 0;
         barrier(LOCAL);
         for i in (part * span + item..min(part * span + span, a.len())).step_by(256) {
-            let digit = (order::<T>(a[i], sign, infinity) >> (shift as T)) as u32 & mask & 255;
-            seen[digit as u64].fetch_add(1);
+            seen[digit::<T>(a[i], sign, infinity, shift, mask)].fetch_add(1);
         }
         barrier(LOCAL);
         counts[item * parts + part] = seen[item] as u64;
     }
 
     /// Moves the elements of each part, and their places, to where their digits belong: `before`
-    /// has the number of elements before those of a digit and a part. Without `places` an element's
-    /// place is its index; what has no room in the results is not moved.
+    /// has the number of elements before those of a digit and a part.
     ///
     /// No two elements have one target, because `before` are sums of counts of the same elements.
     #[kernel(instances(u8, u16, u32, u64))]
@@ -122,15 +137,10 @@ pub(super) mod of {
             own[digit] = before[digit * parts + part];
         }
         for i in part * span..min(part * span + span, a.len()) {
-            let digit = (order::<T>(a[i], sign, infinity) >> (shift as T)) as u32 & mask & 255;
-            let target = own[digit as u64];
-            own[digit as u64] = target + 1;
-            if target < sorted.len() {
-                sorted[target] = a[i];
-            }
-            if target < sorted_places.len() {
-                sorted_places[target] = if i < places.len() { places[i] } else { i };
-            }
+            let digit = digit::<T>(a[i], sign, infinity, shift, mask);
+            let target = own[digit];
+            own[digit] = target + 1;
+            moved::<T>(a[i], i, target, places, sorted, sorted_places);
         }
     }
 
@@ -163,7 +173,7 @@ pub(super) mod of {
         for base in (part * span..stop).step_by(256) {
             let i = base + item;
             let bits = if i < stop { a[i] } else { 0 as T };
-            let digit = ((order::<T>(bits, sign, infinity) >> (shift as T)) as u32 & mask & 255) as u64;
+            let digit = digit::<T>(bits, sign, infinity, shift, mask);
             let (word, bit) = (item / 32, (item % 32) as u32);
             if i < stop {
                 votes[digit * 8 + word].fetch_or(1_u32 << bit);
@@ -191,12 +201,7 @@ pub(super) mod of {
                     next[digit] = target + 1;
                 }
                 votes[digit * 8 + word].fetch_and(0);
-                if target < sorted.len() {
-                    sorted[target] = bits;
-                }
-                if target < sorted_places.len() {
-                    sorted_places[target] = if i < places.len() { places[i] } else { i };
-                }
+                moved::<T>(bits, i, target, places, sorted, sorted_places);
             }
             barrier(LOCAL);
         }

@@ -12,15 +12,17 @@ use super::parameter::array_items;
 use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed};
 use crate::sharing::{Exclusive, Sharing};
 
-/// A structure of fields of one type, an element of arrays that kernels take. The derive macro of
-/// this name implements it.
+/// A structure of numbers, an element of arrays that kernels take. The derive macro of this name
+/// implements it.
 pub trait Structure: Pod + Send + Sync {
-    /// The type of all fields.
+    /// The type of all fields; `u8` if they have several.
     type Field: Pod + Send + Sync;
     /// Its name. A kernel that is compiled at run time compares it with the name in the text.
     const NAME: &'static str;
     /// The names of the fields, in their order.
     const FIELDS: &'static [&'static str];
+    /// The types of the fields, such as `"f32"`; of one type none.
+    const TYPES: &'static [&'static str] = &[];
 }
 
 /// Global memory of structures that the kernel reads: `&[S]`, passed as `&UsmVec`. The body gets

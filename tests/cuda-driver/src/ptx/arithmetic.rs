@@ -139,6 +139,9 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
                 Some(place) => u64::from(bits - 1 - place),
             }
         }
+        // Of two words, the second one above the first.
+        Operation::FunnelLeft => (((b << 32 | a & 0xFFFF_FFFF) << (c & 31)) >> 32) & 0xFFFF_FFFF,
+        Operation::FunnelRight => ((b << 32 | a & 0xFFFF_FFFF) >> (c & 31)) & 0xFFFF_FFFF,
         Operation::Reverse => a.reverse_bits() >> (64 - bits),
         Operation::Field => {
             // Position and length have 8 bits. Bits above the value repeat its sign.

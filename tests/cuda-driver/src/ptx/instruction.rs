@@ -184,6 +184,8 @@ impl Lowering<'_> {
             ("ex2", None) => Power,
             ("lg2", None) => Logarithm,
             ("bfe", None) => Field,
+            ("shf", None) if modifiers.has("l") && modifiers.has("wrap") => FunnelLeft,
+            ("shf", None) if modifiers.has("r") && modifiers.has("wrap") => FunnelRight,
             _ => return Err("the instruction is not known".into()),
         };
         let of = modifiers.only()?;
@@ -193,7 +195,8 @@ impl Lowering<'_> {
                 let ([to], [a]) = self.operands(operands)?;
                 (to, [a, 0, 0])
             }
-            MultiplyAdd | MultiplyAddDown | MultiplyAddToZero | MultiplyHighAdd | MultiplyWideAdd | Field => {
+            MultiplyAdd | MultiplyAddDown | MultiplyAddToZero | MultiplyHighAdd | MultiplyWideAdd | Field
+            | FunnelLeft | FunnelRight => {
                 let ([to], from) = self.operands(operands)?;
                 (to, from)
             }

@@ -194,6 +194,9 @@ pub(super) enum Operation {
     Reverse,
     /// A bit field: start and length are the other operands.
     Field,
+    /// Two words of 32 bits as one of 64, shifted: its upper word, and its lower one.
+    FunnelLeft,
+    FunnelRight,
 }
 
 /// The orders of two values for which the comparison is true; `unordered` means NaN.

@@ -118,6 +118,7 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
         parameters: Vec::new(),
         arrays: Vec::new(),
         structures: Vec::new(),
+        prints: Vec::new(),
         values: Vec::new(),
         variables: Vec::new(),
         body: Vec::new(),

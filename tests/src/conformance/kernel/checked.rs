@@ -182,7 +182,7 @@ unsafe impl DeviceCode<1> for WrongChecks {
         cuda_c: Some("no code"),
         spir_v: None,
         ptx: None,
-        lengths: &[0],
+        lengths: &[(0, 1)],
         places: &[],
     });
     type Numbers = [u64; 0];

@@ -66,7 +66,7 @@ unsafe impl DeviceCode<1> for Told {
         ),
         spir_v: None,
         ptx: None,
-        lengths: &[0],
+        lengths: &[(0, 1)],
         places: &[],
     });
     const STRIDES: &'static [usize] = &[2];

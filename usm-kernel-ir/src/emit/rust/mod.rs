@@ -5,12 +5,14 @@
 //! loop, the last one innermost. Conditions on ids are bounds of these loops.
 
 mod expr;
+mod log;
 mod names;
 mod narrow;
 mod phase;
 mod proof;
 mod rounds;
 mod stmt;
+mod structure;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -43,6 +45,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         phases: &phases,
         path,
         launched: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
+        name,
         text: String::new(),
         labels: 0,
         loops: Vec::new(),
@@ -75,7 +78,9 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.line(&format!("type Vouching = {vouching};"));
     writer.implementation(claims);
     writer.device_code(kernel, claims, spir_v);
-    writer.line("}\n};");
+    writer.line("}");
+    writer.prints();
+    writer.line("};");
     writer.text
 }
 
@@ -116,6 +121,8 @@ struct Writer<'k> {
     path: &'k str,
     /// The type that a launch takes: the kernel's structure, or usm-kernel's `Vouched` of it.
     launched: String,
+    /// The kernel's structure.
+    name: &'k str,
     text: String,
     labels: u32,
     /// For each enclosing loop, whether the group runs it.
@@ -178,8 +185,19 @@ impl Writer<'_> {
         let mut views = String::new();
         let mut names = String::new();
         let mut parameters: Vec<(String, String)> = Vec::new();
-        for parameter in &kernel.parameters {
+        for parameter in &kernel.arguments() {
             let (name, passing, form, view) = match parameter {
+                Parameter::Array(id) if self.columns_of(*id).len() > 1 => {
+                    let (passing, form, view) = self.structures(*id);
+                    arguments += &format!("{path}::{passing}, ");
+                    forms += &format!("{form}, ");
+                    views += &format!("{view}, ");
+                    for (name, value, view) in self.columns(*id) {
+                        names += &format!("{value}, ");
+                        parameters.push((name, view));
+                    }
+                    continue;
+                }
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
                     // Any byte is valid in an array of bools, and one that is not zero is true.
@@ -226,6 +244,16 @@ impl Writer<'_> {
             names += &format!("{name}, ");
             parameters.push((name, view));
         }
+        let logs = self.logs();
+        if !logs.is_empty() {
+            arguments += &format!("{path}::generated::Log<{}>, ", self.name);
+            forms += "fn(), ";
+            views += &format!("{path}::generated::LogView<'_, F>, ");
+        }
+        for (name, member, view) in logs {
+            names += &format!("__log_{member}, ");
+            parameters.push((name, view));
+        }
         let (mut locals, mut local_views, mut local_names, mut lengths) =
             (String::new(), String::new(), String::new(), String::new());
         let mut count = 0;
@@ -259,7 +287,7 @@ impl Writer<'_> {
         }
         // Values that live across phases: an array for each type, with the items of one variable as
         // neighbours.
-        let mut splits = String::new();
+        let mut splits = self.log_arrays().to_string();
         let variables = kept.iter().map(|id| (self.variable(*id), kernel.variable(*id).ty, 1));
         let arrays = kept_arrays.iter().map(|id| {
             let array = kernel.array(*id);
@@ -307,11 +335,7 @@ impl Writer<'_> {
         }
         if count > 0 {
             self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
-            let values: String =
-                kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
-                    Parameter::Array(_) => format!("{all}_, "),
-                    Parameter::Value(id) => format!("{all}__p{}, ", id.0),
-                });
+            let values = self.pattern(&|_| "_".into());
             self.line(&format!(
                 "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
             ));
@@ -326,10 +350,7 @@ impl Writer<'_> {
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
             "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, {launched}, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
-            kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
-                Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
-                Parameter::Value(id) => format!("{all}__p{}, ", id.0),
-            })
+            self.pattern(&|id| id.map_or_else(|| "__log".into(), |id| self.array(id)))
         ));
         self.parameters.clone_from(&parameters);
         let parameters = signature(&parameters);
@@ -400,7 +421,10 @@ impl Writer<'_> {
         let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
-        let positions = lengths.iter().map(|id| format!("__lengths[{}] as u64", self.position(*id)));
+        let positions = lengths.iter().map(|id| match kernel.argument_of(*id) {
+            (position, 1) => format!("__lengths[{position}] as u64"),
+            (position, times) => format!("__lengths[{position}] as u64 * {times}"),
+        });
         let numbers = positions.collect::<Vec<_>>().join(", ");
         let some = |text: String| format!("::core::option::Option::Some({text})");
         let bytes = |bytes: &[u8]| {
@@ -433,7 +457,7 @@ impl Writer<'_> {
         }
         if !claims.bounds.is_empty() {
             let lengths = checked::lengths(kernel, claims);
-            let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
+            let lengths: Vec<_> = lengths.iter().map(|id| kernel.argument_of(*id)).collect();
             let places = checked::places(claims);
             let places = places.iter().map(|(array, place)| self.checked_place(*array, *place));
             let places = places.collect::<Vec<_>>().join(", ");
@@ -470,11 +494,6 @@ impl Writer<'_> {
             sizes.push((format!("__groups_{dimension}"), "u64", size("groups", dimension)));
         }
         sizes
-    }
-
-    /// The position of an array among the parameters.
-    fn position(&self, id: ArrayId) -> usize {
-        self.place(Parameter::Array(id))
     }
 
     fn place(&self, wanted: Parameter) -> usize {

@@ -46,7 +46,7 @@ impl Writer<'_> {
         self.line(&format!(
             "fn scalars(&self, __values: &{path}::Values<Self::Arguments>, __each: &mut dyn ::core::ops::FnMut(u64)) {{"
         ));
-        for (place, parameter) in kernel.parameters.iter().enumerate() {
+        for (place, parameter) in kernel.arguments().iter().enumerate() {
             let Parameter::Value(id) = parameter else { continue };
             self.line(&match kernel.value(*id).ty {
                 Scalar::F32 | Scalar::F64 | Scalar::F16 | Scalar::Bf16 => {
@@ -201,8 +201,11 @@ impl<'k> Numbers<'k> {
             Number::Groups(dimension) => self.define(format!("__groups[{dimension}] as i64")),
             // As for sizes: a length as `usize` always fits an `isize`.
             Number::Len(id) => {
-                let position = self.position(Parameter::Array(*id));
-                self.define(format!("__lengths[{position}] as i64"))
+                match self.kernel.argument_of(*id) {
+                    (position, 1) => self.define(format!("__lengths[{position}] as i64")),
+                    // The elements of one type are no more than bytes.
+                    (position, times) => self.define(format!("__lengths[{position}] as i64 * {times}")),
+                }
             }
             Number::Value(id) => {
                 let (position, ty) = (self.position(Parameter::Value(*id)), self.kernel.value(*id).ty);
@@ -222,7 +225,7 @@ impl<'k> Numbers<'k> {
     }
 
     fn position(&self, parameter: Parameter) -> usize {
-        self.kernel.parameters.iter().position(|found| *found == parameter).unwrap_or(0)
+        self.kernel.arguments().iter().position(|found| *found == parameter).unwrap_or(0)
     }
 
     fn node(&mut self, pair: &Arc<(Number, Number)>, function: &str) -> usize {

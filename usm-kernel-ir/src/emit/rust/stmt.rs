@@ -118,7 +118,7 @@ impl Writer<'_> {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
         let whole = if self.kernel.array(array).space == Space::Write {
-            format!("F::reborrow(&mut {slice})")
+            self.borrowed(array, &slice)
         } else {
             format!("&mut {slice}[..]")
         };
@@ -138,15 +138,14 @@ impl Writer<'_> {
             return format!("({atomic}).load(::core::sync::atomic::Ordering::Relaxed)");
         }
         if self.kernel.array(array).space == Space::Write {
+            let whole = self.borrowed(array, &slice);
             if index.contains(&self.len_of_written(array)) {
                 // The array is borrowed for the load alone.
                 return format!(
-                    "({{ let __index = {index}; unsafe {{ {path}::generated::load::<PROVEN, _, _>(F::reborrow(&mut {slice}), __index, {at}) }} }})"
+                    "({{ let __index = {index}; unsafe {{ {path}::generated::load::<PROVEN, _, _>({whole}, __index, {at}) }} }})"
                 );
             }
-            return format!(
-                "(unsafe {{ {path}::generated::load::<PROVEN, _, _>(F::reborrow(&mut {slice}), {index}, {at}) }})"
-            );
+            return format!("(unsafe {{ {path}::generated::load::<PROVEN, _, _>({whole}, {index}, {at}) }})");
         }
         format!("(unsafe {{ *{path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }})")
     }

@@ -15,7 +15,7 @@ extern "C" __global__ void integers(const int *x, const int *y, int *out) {
     own[4] = (int)(wide >> 32);
     own[5] = __umulhi(c, d);
     own[6] = a >> (d & 31);
-    own[7] = c >> (d & 31) | a << (d & 31);
+    own[7] = (c >> (d & 31) | a << (d & 31)) ^ __funnelshift_l(c, d, b) ^ __funnelshift_r(d, c, a);
     own[8] = __clz(a) * 100 + __ffs(b);
     own[9] = __brev(c) ^ __popc(d);
     own[10] = min(a, b) - max(c, d);
@@ -61,6 +61,8 @@ fn integers_are_those_of_c() {
         .unwrap();
     for (found, (a, b)) in out.chunks(16).zip(x.into_iter().zip(y)) {
         let (c, d, wide) = (a as u32, b as u32, i64::from(a) * i64::from(b));
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let turned = (pair(d, c) << (d & 31) >> 32) as u32 ^ (pair(c, d) >> (c & 31)) as u32;
         let ffs = if b == 0 { 0 } else { b.trailing_zeros() + 1 };
         let expected = [
             a.checked_div(b).unwrap_or(0),
@@ -70,7 +72,7 @@ fn integers_are_those_of_c() {
             (wide >> 32) as i32,
             ((u64::from(c) * u64::from(d)) >> 32) as i32,
             a >> (d & 31),
-            (c >> (d & 31) | c << (d & 31)) as i32,
+            ((c >> (d & 31) | c << (d & 31)) ^ turned) as i32,
             (c.leading_zeros() * 100 + ffs) as i32,
             (c.reverse_bits() ^ d.count_ones()) as i32,
             a.min(b).wrapping_sub(c.max(d) as i32),

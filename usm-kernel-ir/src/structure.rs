@@ -1,0 +1,161 @@
+//! Structures: the elements of arrays that are several parameters of a kernel.
+//!
+//! A structure without padding is a row of numbers. If its fields have several types, an array of
+//! structures is one array for each of them, over the same memory: its columns. No two fields share
+//! a byte, so no two columns do where a kernel accesses them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::kernel::{ArrayId, Kernel, Parameter};
+use crate::scalar::Scalar;
+
+/// A structure, which is the element type of its array. Its fields lie in their order, without
+/// padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// Name.
+    pub name: String,
+    /// The names and types of the fields, in their order.
+    pub fields: Vec<(String, Scalar)>,
+}
+
+/// The place of a field in the elements of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPlace {
+    /// The number of its type's column.
+    pub column: usize,
+    /// Elements of the column in a structure.
+    pub stride: u64,
+    /// The element in the first structure.
+    pub offset: u64,
+}
+
+impl Structure {
+    /// The types of the fields, each once.
+    #[must_use]
+    pub fn columns(&self) -> Vec<Scalar> {
+        let mut columns = Vec::new();
+        for (_, ty) in &self.fields {
+            if !columns.contains(ty) {
+                columns.push(*ty);
+            }
+        }
+        columns
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.fields.iter().map(|(_, ty)| ty.bytes()).sum()
+    }
+
+    /// The first field, by its number, before which C has padding; the number of fields stands for
+    /// the end. `None` if there is no padding.
+    #[must_use]
+    pub fn padded(&self) -> Option<usize> {
+        let (mut offset, mut widest) = (0, 1);
+        for (number, (_, ty)) in self.fields.iter().enumerate() {
+            if offset % ty.bytes() != 0 {
+                return Some(number);
+            }
+            offset += ty.bytes();
+            widest = ty.bytes().max(widest);
+        }
+        (offset % widest != 0).then_some(self.fields.len())
+    }
+
+    /// The place of a field of a structure without padding.
+    #[must_use]
+    pub fn place(&self, field: usize) -> Option<FieldPlace> {
+        let (_, ty) = self.fields.get(field)?;
+        let before: u64 = self.fields[..field].iter().map(|(_, ty)| ty.bytes()).sum();
+        let column = self.columns().iter().position(|column| column == ty)?;
+        Some(FieldPlace { column, stride: self.bytes() / ty.bytes(), offset: before / ty.bytes() })
+    }
+}
+
+impl Kernel {
+    /// The structure of an array and the arrays of its columns, the array itself first. A parameter
+    /// of structures is followed by its other columns.
+    #[must_use]
+    pub fn columns(&self, array: ArrayId) -> Option<(&Structure, Vec<ArrayId>)> {
+        let (_, structure) = self.structures.iter().find(|(known, _)| *known == array)?;
+        let from = self.parameters.iter().position(|parameter| *parameter == Parameter::Array(array))?;
+        let arrays = self.parameters[from..].iter().map_while(|parameter| match parameter {
+            Parameter::Array(id) => Some(*id),
+            Parameter::Value(_) => None,
+        });
+        Some((structure, arrays.take(structure.columns().len()).collect()))
+    }
+
+    /// The parameters that a program passes: without other columns of structures, and without the
+    /// arrays for what is printed.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<Parameter> {
+        let mut hidden: Vec<ArrayId> = self.logs().into_iter().map(|(id, _)| id).collect();
+        for (array, _) in &self.structures {
+            hidden.extend(self.columns(*array).into_iter().flat_map(|(_, arrays)| arrays).skip(1));
+        }
+        let stated = self.parameters.iter().filter(|parameter| match parameter {
+            Parameter::Array(id) => !hidden.contains(id),
+            Parameter::Value(_) => true,
+        });
+        stated.copied().collect()
+    }
+
+    /// The position of an array among the [arguments](Self::arguments), and its elements for one
+    /// that the argument counts: a structure of several types counts once.
+    #[must_use]
+    pub fn argument_of(&self, array: ArrayId) -> (usize, u64) {
+        let mut first = (array, 1);
+        for (id, structure) in &self.structures {
+            let Some((_, arrays)) = self.columns(*id) else { continue };
+            if arrays.len() > 1 && arrays.contains(&array) {
+                first = (*id, structure.bytes() / self.array(array).element.bytes());
+            }
+        }
+        let arguments = self.arguments();
+        let position = arguments.iter().position(|found| *found == Parameter::Array(first.0));
+        (position.unwrap_or(0), first.1)
+    }
+
+    /// The columns of structures have the same memory: makes the bytes of each whole, where `after`
+    /// has what each array contains after a launch on copies, in the order of the parameters.
+    pub fn join_columns(&self, after: &mut [Vec<u8>]) {
+        let arrays: Vec<ArrayId> = self
+            .parameters
+            .iter()
+            .filter_map(|parameter| match parameter {
+                Parameter::Array(id) => Some(*id),
+                Parameter::Value(_) => None,
+            })
+            .collect();
+        for (id, structure) in &self.structures {
+            let Some((_, columns)) = self.columns(*id).filter(|(_, arrays)| arrays.len() > 1) else {
+                continue;
+            };
+            let at = |id: &ArrayId| arrays.iter().position(|known| known == id);
+            let places: Vec<usize> = columns.iter().filter_map(at).collect();
+            let Some(mut whole) = places.first().and_then(|first| after.get(*first)).cloned() else {
+                continue;
+            };
+            let size = structure.bytes() as usize;
+            let mut start = 0;
+            for (number, (_, ty)) in structure.fields.iter().enumerate() {
+                let column = structure.place(number).and_then(|place| after.get(*places.get(place.column)?));
+                let width = ty.bytes() as usize;
+                for (to, from) in whole
+                    .chunks_exact_mut(size)
+                    .zip(column.into_iter().flat_map(|column| column.chunks_exact(size)))
+                {
+                    to[start..start + width].copy_from_slice(&from[start..start + width]);
+                }
+                start += width;
+            }
+            for place in places {
+                after[place].clone_from(&whole);
+            }
+        }
+    }
+}
