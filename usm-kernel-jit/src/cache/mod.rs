@@ -2,7 +2,7 @@
 //!
 //! A file gets its final name when it is complete, so two processes may write the same one. Each
 //! file has a checksum, by which a truncated or altered file is recognised. A folder or a file that
-//! somebody else could have written is not used: see [`OwnFolder`].
+//! somebody else could have written is not used: see `OwnFolder`.
 
 mod folder;
 
