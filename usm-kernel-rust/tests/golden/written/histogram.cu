@@ -6,7 +6,7 @@ static __device__ __forceinline__ unsigned long long own_div_u64(unsigned long l
 }
 extern "C" __global__ void usm_histogram(const unsigned char *__restrict__ values_a0, unsigned int *counts_a1, const unsigned long long len_0, const unsigned int offset_2)
 {
-    unsigned int *bins_a2 = (unsigned int *)(own_shared + offset_2);
+    unsigned int *bins_a2 = (unsigned int *)(own_shared + (offset_2 & ~15u));
     unsigned long long bin_v0;
     unsigned long long part_v1;
     unsigned long long start_v2;

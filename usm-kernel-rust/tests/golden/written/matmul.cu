@@ -2,8 +2,8 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void __launch_bounds__(256) usm_matmul(const unsigned long long rows_p0, const unsigned long long inner_p1, const unsigned long long columns_p2, const float *__restrict__ a_a0, const float *__restrict__ b_a1, float *c_a2, const unsigned int offset_3, const unsigned int offset_4)
 {
-    float *left_a3 = (float *)(own_shared + offset_3);
-    float *right_a4 = (float *)(own_shared + offset_4);
+    float *left_a3 = (float *)(own_shared + (offset_3 & ~15u));
+    float *right_a4 = (float *)(own_shared + (offset_4 & ~15u));
     unsigned long long y_v0;
     unsigned long long x_v1;
     unsigned long long row_v2;

@@ -2,7 +2,7 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void usm_ranks(const unsigned int *__restrict__ a_a0, unsigned int *b_a1, const unsigned int offset_2)
 {
-    unsigned int *collected_a2 = (unsigned int *)(own_shared + offset_2);
+    unsigned int *collected_a2 = (unsigned int *)(own_shared + (offset_2 & ~15u));
     unsigned long long i_v0;
     unsigned int group_exclusive_scan_v1;
     unsigned int group_reduce_v2;

@@ -2,7 +2,7 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void usm_reduce(const float *__restrict__ a_a0, float *sums_a1, const unsigned long long len_0, const unsigned int offset_2)
 {
-    float *collected_a2 = (float *)(own_shared + offset_2);
+    float *collected_a2 = (float *)(own_shared + (offset_2 & ~15u));
     float sum_v0;
     unsigned long long i_v1;
     float group_reduce_v2;

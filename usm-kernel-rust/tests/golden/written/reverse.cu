@@ -2,7 +2,7 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void usm_reverse(float *a_a0, const unsigned int offset_1)
 {
-    float *lm_a1 = (float *)(own_shared + offset_1);
+    float *lm_a1 = (float *)(own_shared + (offset_1 & ~15u));
     unsigned long long l_v0;
     unsigned long long i_v1;
     l_v0 = (unsigned long long)threadIdx.x;

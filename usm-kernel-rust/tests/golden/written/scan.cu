@@ -2,7 +2,7 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void usm_scan(const unsigned int *__restrict__ input_a0, unsigned int *output_a1, unsigned int *sums_a2, const unsigned long long len_0, const unsigned long long len_1, const unsigned int offset_3)
 {
-    unsigned int *collected_a3 = (unsigned int *)(own_shared + offset_3);
+    unsigned int *collected_a3 = (unsigned int *)(own_shared + (offset_3 & ~15u));
     unsigned long long i_v0;
     unsigned int value_v1;
     unsigned int group_inclusive_scan_v2;

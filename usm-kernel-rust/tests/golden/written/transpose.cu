@@ -2,7 +2,7 @@
 extern __shared__ __align__(16) unsigned char own_shared[];
 extern "C" __global__ void usm_transpose(const unsigned int n_p0, const float *__restrict__ a_a0, float *b_a1, const unsigned int offset_2)
 {
-    float *tile_a2 = (float *)(own_shared + offset_2);
+    float *tile_a2 = (float *)(own_shared + (offset_2 & ~15u));
     unsigned long long r_v0;
     unsigned long long c_v1;
     unsigned long long n_v2;
