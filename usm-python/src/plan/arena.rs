@@ -171,7 +171,7 @@ fn value_for<'py>(value: Option<&Bound<'py, PyAny>>, memory: &str) -> PyResult<O
 /// Refuses keys that name no memory.
 fn check_names(argument: &str, value: Option<&Bound<'_, PyAny>>, memories: &[&str]) -> PyResult<()> {
     let Some(by_name) = value.and_then(|value| value.cast::<PyDict>().ok()) else { return Ok(()) };
-    for key in by_name.keys() {
+    for (key, _) in by_name.iter() {
         let name = argument::text(&format!("{argument}: a key"), &key, "the name of a memory (str)")?;
         if !memories.contains(&name) {
             let all = Shown(memories.join(", "));

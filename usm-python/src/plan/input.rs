@@ -85,7 +85,7 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
         plain(column)?.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
     };
     const COLUMNS: [&str; 5] = ["lower", "upper", "size", "alignment", "id"];
-    for key in table.keys() {
+    for (key, _) in table.iter() {
         let name = argument::text("table: a key", &key, "the name of a column (str)")?;
         if !COLUMNS.contains(&name) {
             let reason = format!("table: an unknown column {name:?}; there are {}", COLUMNS.join(", "));

@@ -19,7 +19,8 @@ macro_rules! launch {
         let Some(ready) = ready::<$kernel, B, $dimensions>($fixture.context) else { return };
         let range: NdRange<$dimensions> = $range;
         let proof = Launch::new(&$queue, range).proof($kernel, $arguments).expect("arguments");
-        assert_eq!(named(&proof), $how, "{}: {proof:?}", stringify!($kernel));
+        let is_named = $how.split(" or ").any(|how| how == named(&proof));
+        assert!(is_named, "{}: {} wanted, {proof:?}", stringify!($kernel), $how);
         let event = Launch::new(&$queue, range).run_on(&ready, $kernel, $arguments);
         event.expect("a launch").wait().expect("all inside");
     }};
@@ -382,7 +383,8 @@ pub fn polybench_gramschmidt<B: Programmable>(fixture: &Fixture<'_, B>) {
             queue,
             polybench::gramschmidt_others,
             1,
-            "inspected",
+            // The last column has no others.
+            "proven or inspected",
             over,
             (k, m, n, &q, &mut r, &mut a)
         );
