@@ -15,6 +15,7 @@ import sys
 import pytest
 
 import usm
+from backends.configurations import CONFIGURATIONS, Missing
 
 CI = os.environ.get("CI") in ("1", "true")
 REQUIRED = os.environ.get("USM_REQUIRE", "").split(",")
@@ -51,6 +52,20 @@ def cuda_driver():
         lacking("cuda_on_host", "USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")
     path = os.pathsep.join(filter(None, [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     return {"USM_CUDA_LIBRARY": library, "USM_CUDA_SETTINGS": "devices=2", "PYTHONPATH": path}
+
+
+def run_in(name, request, file, **more):
+    """Runs `python FILE BACKEND` in a process of this configuration; it must end well."""
+    try:
+        variables = CONFIGURATIONS[name].environment(request.getfixturevalue)
+    except Missing as reason:
+        lacking(name, reason)
+    # Fixtures that say a folder do not know of this one's.
+    folders = os.pathsep.join([str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, **variables, **more, "PYTHONPATH": folders}
+    command = [sys.executable, str(file), CONFIGURATIONS[name].backend]
+    child = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, child.stderr[-3000:]
 
 
 @pytest.fixture(scope="session")

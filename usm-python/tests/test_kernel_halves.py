@@ -3,16 +3,12 @@
 As a program it tries one backend, whose variables the process has.
 """
 
-import os
-import pathlib
-import subprocess
 import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
-from backends.configurations import CONFIGURATIONS, Missing
-from conftest import device_of, lacking
+from conftest import device_of, run_in
 
 import usm
 
@@ -70,15 +66,7 @@ def test_every_number_and_every_tie(backend, dtype):
 
 @pytest.mark.parametrize("name", ["built in", "cuda_on_host", "level_zero"])
 def test_every_number_on_other_targets(name, request):
-    try:
-        found = CONFIGURATIONS["host" if name == "built in" else name]
-        variables = found.environment(request.getfixturevalue)
-    except Missing as reason:
-        lacking(name, reason)
-    folder = str(pathlib.Path(__file__).parent)
-    variables = {**os.environ, "USM_KERNEL_HOST": "builtin", **variables, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    child = subprocess.run([sys.executable, __file__, found.backend], env=variables, capture_output=True, text=True, timeout=300)
-    assert child.returncode == 0, child.stderr[-3000:]
+    run_in("host" if name == "built in" else name, request, __file__, USM_KERNEL_HOST="builtin")
 
 
 @usm.kernel

@@ -3,14 +3,10 @@
 CUDA C has a loop for each.
 """
 
-import os
-import pathlib
-import subprocess
 import sys
 
 import pytest
-from backends.configurations import CONFIGURATIONS, Missing
-from conftest import device_of, lacking
+from conftest import device_of, run_in
 
 import usm
 
@@ -82,15 +78,7 @@ def test_loops_have_the_rounds_of_python(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["cuda_on_host", "level_zero"])
 def test_loops_on_other_targets(name, request):
-    try:
-        found = CONFIGURATIONS[name]
-        variables = found.environment(request.getfixturevalue)
-    except Missing as reason:
-        lacking(name, reason)
-    folder = str(pathlib.Path(__file__).parent)
-    variables = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    child = subprocess.run([sys.executable, __file__, found.backend], env=variables, capture_output=True, text=True, timeout=300)
-    assert child.returncode == 0, child.stderr[-3000:]
+    run_in(name, request, __file__)
 
 
 def test_cuda_c_has_both_loops_where_bounds_are_known_at_launch():

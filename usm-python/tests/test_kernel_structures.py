@@ -4,15 +4,11 @@ As a program it tries one backend, whose variables the process has.
 """
 
 import linecache
-import os
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from backends.configurations import CONFIGURATIONS, Missing
-from conftest import device_of, lacking
+from conftest import device_of, run_in
 
 import usm
 
@@ -127,15 +123,7 @@ def test_fields_are_numpys(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["cuda_on_host", "level_zero"])
 def test_fields_on_other_targets(name, request):
-    try:
-        found = CONFIGURATIONS[name]
-        variables = found.environment(request.getfixturevalue)
-    except Missing as reason:
-        lacking(name, reason)
-    folder = str(pathlib.Path(__file__).parent)
-    variables = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    child = subprocess.run([sys.executable, __file__, found.backend], env=variables, capture_output=True, text=True, timeout=300)
-    assert child.returncode == 0, child.stderr[-3000:]
+    run_in(name, request, __file__)
 
 
 @usm.kernel(strict=True)

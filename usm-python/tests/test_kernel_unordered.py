@@ -11,8 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from backends.configurations import CONFIGURATIONS, Missing
-from conftest import lacking
+from conftest import run_in
 
 import usm
 
@@ -96,15 +95,7 @@ def test_on_the_host(way, request):
 
 @pytest.mark.parametrize("name", ["opencl", "sycl", "cuda_on_host", "level_zero"])
 def test_on_devices(name, request):
-    try:
-        found = CONFIGURATIONS[name]
-        variables = found.environment(request.getfixturevalue)
-    except Missing as reason:
-        lacking(name, reason)
-    folder = str(pathlib.Path(__file__).parent)
-    variables = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    child = subprocess.run([sys.executable, __file__, found.backend], env=variables, capture_output=True, text=True, timeout=200)
-    assert child.returncode == 0, child.stderr[-3000:]
+    run_in(name, request, __file__)
 
 
 def test_a_proof_says_so_and_strict_kernels_refuse():

@@ -89,3 +89,23 @@ def test_numbers_and_tuples_of_other_libraries_are_taken():
     assert usm.plan(graph).sizes.tolist() == [100, 300]
     names = {"tensors": [{"id": 0, "size": 8, "name": 'a "b" \\ \n \x00 \u00e4'}], "ops": [{"outputs": [0]}], "outputs": [0]}
     assert usm.plan(names).names == [names["tensors"][0]["name"]]
+
+
+class Changing:
+    """A number that changes what it lies in when it is read."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __index__(self):
+        self.change()
+        return 8
+
+
+def test_a_number_may_change_the_graph_that_has_it():
+    tensor, tensors = {"id": 0}, []
+    tensor["size"] = Changing(lambda: tensor.update({f"x{number}": 1 for number in range(50)}))
+    graph = {"tensors": [tensor], "ops": [{"outputs": [0]}], "outputs": [0]}
+    assert usm.plan(graph).peak == 8
+    tensors += [{"id": 0, "size": Changing(tensors.clear)}, {"id": 1, "size": 8}]
+    assert usm.plan(graph | {"tensors": tensors}).peak == 8

@@ -95,9 +95,19 @@ pub fn repeat(errors: &str) -> usize {
 /// If one of the two variables is no number.
 #[must_use]
 pub fn cases(variable: &str, usual: u64) -> u64 {
-    let number = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
-    };
-    number(variable).unwrap_or_else(|| usual.saturating_mul(number("USM_EFFORT").unwrap_or(1)))
+    number(variable).unwrap_or_else(|| usual.saturating_mul(effort()))
+}
+
+/// How much a test tries: `USM_EFFORT`, 1 without it.
+///
+/// # Panics
+/// If it is no number.
+#[must_use]
+pub fn effort() -> u64 {
+    number("USM_EFFORT").unwrap_or(1)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{variable}={text}: {error}")))
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::claim::Condition;
 use super::linear::Atom;
 use super::number::Number;
-use super::race::coordinates;
+use super::race::{coordinates, distinct_by};
 use super::walk::{Access, Walker};
 
 /// The condition under which each item has a part of the array for itself: what lies between the
@@ -38,12 +38,5 @@ pub(super) fn own_parts(
         ends.push((low?, high?));
     }
     let [(low, high), (least, most)] = <[(Number, Number); 2]>::try_from(ends).ok()?;
-    let shift = high.sub(least).max(most.sub(low));
-    let claim = Condition::Distinct(digits, shift);
-    if claim.known() == Some(false) {
-        return None;
-    }
-    let mut requires = needs.into_conditions();
-    requires.push(claim);
-    Some(requires)
+    distinct_by(digits, high.sub(least).max(most.sub(low)), needs)
 }

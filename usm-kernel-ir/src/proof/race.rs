@@ -296,7 +296,12 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
         }
     }
     let difference = first.constant.clone().sub(second.constant.clone());
-    let shift = difference.clone().max(difference.neg());
+    distinct_by(digits, difference.clone().max(difference.neg()), needs)
+}
+
+/// The conditions under which digits tell items apart whose indices differ by `shift` at most
+/// beside them; `None` if they never do.
+pub(super) fn distinct_by(digits: Vec<Digit>, shift: Number, needs: Needs) -> Option<Vec<Condition>> {
     let claim = Condition::Distinct(digits, shift);
     if claim.known() == Some(false) {
         return None;

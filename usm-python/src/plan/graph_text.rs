@@ -99,7 +99,9 @@ fn list_of<'py>(
 fn dict_of(text: &mut String, dictionary: &Bound<'_, PyDict>, place: &Place<'_>) -> PyResult<()> {
     check_depth(place)?;
     text.push('{');
-    for (index, (key, value)) in dictionary.iter().enumerate() {
+    // A number's `__index__` is code of the program, which may change the dict.
+    let entries: Vec<_> = dictionary.iter().collect();
+    for (index, (key, value)) in entries.into_iter().enumerate() {
         if index > 0 {
             text.push(',');
         }

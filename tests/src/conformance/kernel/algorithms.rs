@@ -119,7 +119,7 @@ fn array<T: Element, B: Programmable>(queue: &Queue<B>, values: &[T]) -> UsmVec<
 fn is_brief<B: Programmable>(context: &Context<B>) -> bool {
     let interprets =
         matches!(context.info().backend, BackendKind::Cuda | BackendKind::Hip | BackendKind::LevelZero);
-    interprets && std::env::var("USM_EFFORT").map_or(true, |factor| factor == "1")
+    interprets && skip::effort() == 1
 }
 
 /// Sizes of arrays of `T`, as many as the device does in seconds.
