@@ -12,17 +12,27 @@ use super::{queue, range, ready, shared};
 use crate::{Fixture, skip};
 use kernels::{cubecl, polybench, rodinia, shoc};
 
-/// Runs a launch whose proof is this one. Returns from the function where there is no code for the
-/// device.
+/// The code of a kernel for the fixture's device. Returns from the function where there is none.
+macro_rules! code {
+    ($fixture:ident, $kernel:path, $dimensions:literal) => {{
+        let Some(code) = ready::<$kernel, B, $dimensions>($fixture.context) else { return };
+        code
+    }};
+}
+
+/// Runs a launch whose proof is this one, of code that is made for it or, in a loop, before.
 macro_rules! launch {
-    ($fixture:ident, $queue:ident, $kernel:path, $dimensions:literal, $how:literal, $range:expr, $arguments:expr) => {{
-        let Some(ready) = ready::<$kernel, B, $dimensions>($fixture.context) else { return };
+    ($code:ident => $queue:ident, $kernel:path, $dimensions:literal, $how:literal, $range:expr, $arguments:expr) => {{
         let range: NdRange<$dimensions> = $range;
         let proof = Launch::new(&$queue, range).proof($kernel, $arguments).expect("arguments");
         let is_named = $how.split(" or ").any(|how| how == named(&proof));
         assert!(is_named, "{}: {} wanted, {proof:?}", stringify!($kernel), $how);
-        let event = Launch::new(&$queue, range).run_on(&ready, $kernel, $arguments);
+        let event = Launch::new(&$queue, range).run_on(&$code, $kernel, $arguments);
         event.expect("a launch").wait().expect("all inside");
+    }};
+    ($fixture:ident, $queue:ident, $kernel:path, $dimensions:literal, $how:literal, $range:expr, $arguments:expr) => {{
+        let code = code!($fixture, $kernel, $dimensions);
+        launch!(code => $queue, $kernel, $dimensions, $how, $range, $arguments);
     }};
 }
 
@@ -76,10 +86,10 @@ pub fn rodinia_pathfinder<B: Programmable>(fixture: &Fixture<'_, B>) {
     let wall: Vec<i32> = numbers(rows * cols, 10, 1).into_iter().map(|number| number as i32).collect();
     let a = shared(&queue, &wall);
     let (mut one, mut two) = (shared(&queue, &wall[..cols]), shared(&queue, &vec![0_i32; cols]));
+    let code = code!(fixture, rodinia::pathfinder, 1);
     for row in [1, 4] {
         launch!(
-            fixture,
-            queue,
+            code => queue,
             rodinia::pathfinder,
             1,
             "inspected",
@@ -170,11 +180,12 @@ pub fn rodinia_bfs<B: Programmable>(fixture: &Fixture<'_, B>) {
     let (on_starts, on_edges) = (shared(&queue, &starts), shared(&queue, &edges));
     let (mut frontier, mut fresh) = (shared(&queue, &first), shared(&queue, &vec![0_u8; n]));
     let (mut visited, mut cost) = (shared(&queue, &first), shared(&queue, &wanted));
+    let visit = code!(fixture, rodinia::bfs_visit, 1);
+    let advance = code!(fixture, rodinia::bfs_advance, 1);
     while !level.is_empty() {
         let mut more = shared(&queue, &[0_u8]);
         launch!(
-            fixture,
-            queue,
+            visit => queue,
             rodinia::bfs_visit,
             1,
             "unordered",
@@ -182,8 +193,7 @@ pub fn rodinia_bfs<B: Programmable>(fixture: &Fixture<'_, B>) {
             (&on_starts, &on_edges, &mut frontier, &mut fresh, &visited, &mut cost)
         );
         launch!(
-            fixture,
-            queue,
+            advance => queue,
             rodinia::bfs_advance,
             1,
             "unordered",
@@ -278,12 +288,12 @@ pub fn shoc_md5<B: Programmable>(fixture: &Fixture<'_, B>) {
     // The digest of "key!", by `md5sum`.
     let wanted = [0x0ad2_3908_u32, 0xeb74_9c58, 0xeddb_1a46, 0x0c4c_7771];
     let key = u32::from_le_bytes(*b"key!");
+    let code = code!(fixture, shoc::md5, 1);
     for (before, found_at) in [(1234_u32, 1234), (0, 0), (5000, u32::MAX)] {
         let mut found = shared(&queue, &[u32::MAX]);
         let first = key.wrapping_sub(before * 97);
         launch!(
-            fixture,
-            queue,
+            code => queue,
             shoc::md5,
             1,
             "proven",
@@ -336,18 +346,20 @@ pub fn polybench_fdtd_2d<B: Programmable>(fixture: &Fixture<'_, B>) {
     let (mut on_ex, mut on_ey, mut on_hz) = (shared(&queue, &ex), shared(&queue, &ey), shared(&queue, &hz));
     let over = NdRange::covering([nx as u64, ny as u64], [8, 8]).expect("a range");
     let (x, y) = (nx as u64, ny as u64);
+    let on_y = code!(fixture, polybench::fdtd_y, 2);
+    let on_x = code!(fixture, polybench::fdtd_x, 2);
+    let on_z = code!(fixture, polybench::fdtd_z, 2);
     for t in 0..3 {
         launch!(
-            fixture,
-            queue,
+            on_y => queue,
             polybench::fdtd_y,
             2,
             "proven",
             over,
             (t, x, y, &on_source, &mut on_ey, &on_hz)
         );
-        launch!(fixture, queue, polybench::fdtd_x, 2, "proven", over, (x, y, &mut on_ex, &on_hz));
-        launch!(fixture, queue, polybench::fdtd_z, 2, "proven", over, (x, y, &on_ex, &on_ey, &mut on_hz));
+        launch!(on_x => queue, polybench::fdtd_x, 2, "proven", over, (x, y, &mut on_ex, &on_hz));
+        launch!(on_z => queue, polybench::fdtd_z, 2, "proven", over, (x, y, &on_ex, &on_ey, &mut on_hz));
         for j in 0..ny {
             ey[j] = source[t as usize];
             (1..nx).for_each(|i| ey[i * ny + j] -= 0.5 * (hz[i * ny + j] - hz[(i - 1) * ny + j]));
@@ -375,12 +387,14 @@ pub fn polybench_gramschmidt<B: Programmable>(fixture: &Fixture<'_, B>) {
         (shared(&queue, &vec![0.0_f64; rows * cols]), shared(&queue, &vec![0.0_f64; cols * cols]));
     let (m, n) = (rows as u64, cols as u64);
     let over = range([32], [16]);
+    let norm = code!(fixture, polybench::gramschmidt_norm, 1);
+    let column = code!(fixture, polybench::gramschmidt_column, 1);
+    let others = code!(fixture, polybench::gramschmidt_others, 1);
     for k in 0..n {
-        launch!(fixture, queue, polybench::gramschmidt_norm, 1, "proven", over, (k, m, n, &a, &mut r));
-        launch!(fixture, queue, polybench::gramschmidt_column, 1, "proven", over, (k, m, n, &a, &r, &mut q));
+        launch!(norm => queue, polybench::gramschmidt_norm, 1, "proven", over, (k, m, n, &a, &mut r));
+        launch!(column => queue, polybench::gramschmidt_column, 1, "proven", over, (k, m, n, &a, &r, &mut q));
         launch!(
-            fixture,
-            queue,
+            others => queue,
             polybench::gramschmidt_others,
             1,
             // The last column has no others.
