@@ -160,14 +160,14 @@ fn fields_may_have_names_that_are_words_of_the_language() {
 #[test]
 fn nodes_with_wrong_structures_are_refused() {
     let nodes = text::write(compile::<HostHeap>(TEXT).expect("a kernel").program().kernel());
-    let right = "(structure #0 \"Point\" \"x\" \"y\")";
+    let right = "(structure #0 \"Point\" f32 \"x\" f32 \"y\")";
     assert!(nodes.contains(right), "{nodes}");
     let twice = format!("{right} {right}");
     for wrong in [
-        "(structure #7 \"Point\" \"x\")",
+        "(structure #7 \"Point\" f32 \"x\")",
         "(structure #0 \"Point\")",
-        "(structure #0 \"P> {}\" \"x\")",
-        "(structure #0 \"\" \"x\")",
+        "(structure #0 \"P> {}\" f32 \"x\")",
+        "(structure #0 \"\" f32 \"x\")",
         &twice,
     ] {
         let refused = Function::<HostHeap>::from_nodes(&nodes.replace(right, wrong), "n").expect_err(wrong);
