@@ -168,9 +168,8 @@ impl Programs {
             drop(send);
             for (program, outcome, time) in ended {
                 usage::add(time.cpu);
-                let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
                 let package = program.package();
-                println!("--- {package} {}: {wall:.1} s, {cpu:.1} s of processor time", program.name);
+                report.program(format!("{package} {}", program.name), time);
                 let sum = sums
                     .entry(package.clone())
                     .or_insert_with(|| (Outcome { success: true, ..Outcome::default() }, Time::default()));

@@ -1,5 +1,6 @@
 //! One summary at the end: the parts, their time, and the skipped ones with the reason.
 
+use core::cmp::Reverse;
 use core::time::Duration;
 use std::process::Command;
 use std::time::Instant;
@@ -13,9 +14,14 @@ pub(crate) struct Report {
     parts: Vec<Part>,
     skips: Vec<String>,
     failures: Vec<String>,
+    /// The test programs that ran, with their time.
+    programs: Vec<(String, Time)>,
     ci: bool,
     started: Instant,
 }
+
+/// How many of the test programs the summary names: those that took most processor time.
+const NAMED: usize = 16;
 
 #[derive(Debug)]
 struct Part {
@@ -60,6 +66,7 @@ impl Report {
             parts: Vec::new(),
             skips: Vec::new(),
             failures: Vec::new(),
+            programs: Vec::new(),
             ci: environment::is_ci(),
             started: Instant::now(),
         }
@@ -114,6 +121,12 @@ impl Report {
         self.parts.sort_by_key(|part| part.ended);
         self.skips.extend(other.skips);
         self.failures.extend(other.failures);
+        self.programs.extend(other.programs);
+    }
+
+    /// Notes how long a test program ran. Its counts are part of a row of its package.
+    pub(crate) fn program(&mut self, name: String, time: Time) {
+        self.programs.push((name, time));
     }
 
     /// A required part that cannot run: a skip with its reason, or a failure in CI.
@@ -133,9 +146,13 @@ impl Report {
         self.push(name, "skipped", [0, 0, 1], Time::default());
     }
 
-    /// Prints the summary. The last lines name what failed and have the totals: a log that is cut
-    /// at its beginning still tells what broke.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    /// Prints the summary. The last lines have the times, what failed and the totals: a log that is
+    /// cut at its beginning still tells what broke and what took long.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        println!();
+        for skip in &self.skips {
+            println!("skipped: {skip}");
+        }
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
         let (mut passed, mut failed, mut skipped, mut cpu) = (0, 0, 0, Duration::ZERO);
         println!(
@@ -157,8 +174,9 @@ impl Report {
         }
         let wall = self.started.elapsed();
         row("total", "", [passed, failed, skipped], Time { wall, cpu }, wall);
-        for skip in &self.skips {
-            println!("skipped: {skip}");
+        self.programs.sort_by_key(|(_, time)| Reverse(time.cpu));
+        for (name, Time { wall, cpu }) in self.programs.iter().take(NAMED) {
+            println!("took {:6.1}s of processor time in {:6.1}s: {name}", cpu.as_secs_f64(), wall.as_secs_f64());
         }
         for failure in &self.failures {
             println!("failed: {failure}");
