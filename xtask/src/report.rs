@@ -176,7 +176,11 @@ impl Report {
         row("total", "", [passed, failed, skipped], Time { wall, cpu }, wall);
         self.programs.sort_by_key(|(_, time)| Reverse(time.cpu));
         for (name, Time { wall, cpu }) in self.programs.iter().take(NAMED) {
-            println!("took {:6.1}s of processor time in {:6.1}s: {name}", cpu.as_secs_f64(), wall.as_secs_f64());
+            println!(
+                "took {:6.1}s of processor time in {:6.1}s: {name}",
+                cpu.as_secs_f64(),
+                wall.as_secs_f64()
+            );
         }
         for failure in &self.failures {
             println!("failed: {failure}");
