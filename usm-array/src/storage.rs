@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use usm_core::backend::{Backend, MemAdvice};
 use usm_core::{Access, AllocKind, Allocation, Block, Context, ErrorKind, Event, Queue, Usage};
@@ -283,6 +284,14 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
     /// A failure of that work, or the end of the wait limit.
     pub fn wait_for_uses(&self) -> usm_core::Result<()> {
         self.block_of_turns().wait_for_uses(Access::Write)
+    }
+
+    /// Waits until no work on the memory conflicts with an access, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`wait_for_uses`](Self::wait_for_uses).
+    pub fn wait_for_uses_within(&self, access: Access, limit: Duration) -> usm_core::Result<()> {
+        self.block_of_turns().wait_for_uses_within(access, limit)
     }
 
     /// Waits until nothing of earlier owners of the bytes uses them.

@@ -315,6 +315,14 @@ impl<B: Backend> Allocation<B> {
         self.wait_within(access, self.context.shared().wait_limit())
     }
 
+    /// As [`wait_for_uses`](Self::wait_for_uses), at most `limit`.
+    ///
+    /// # Errors
+    /// Those of [`wait_for_uses`](Self::wait_for_uses).
+    pub fn wait_for_uses_within(&self, access: Access, limit: Duration) -> Result<()> {
+        self.wait_within(access, limit)
+    }
+
     /// Waits until the operations of the block's earlier owners are complete, for a caller that
     /// gives the address to others. Usually there are none, and then it costs nothing.
     ///

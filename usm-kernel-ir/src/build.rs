@@ -49,6 +49,12 @@ impl Expr {
     pub fn cast(self, ty: Scalar, place: Place) -> Self {
         Self { kind: ExprKind::Cast(Box::new(self)), ty, place }
     }
+
+    /// The same bits as a floating point number, or as the unsigned integer of its width.
+    #[must_use]
+    pub fn bits(self, ty: Scalar, place: Place) -> Self {
+        Self { kind: ExprKind::Bits(Box::new(self)), ty, place }
+    }
 }
 
 impl Stmt {

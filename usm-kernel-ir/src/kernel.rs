@@ -46,9 +46,10 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// Arrays: those of parameters, local and private ones.
     pub arrays: Vec<Array>,
-    /// The structures of those arrays among the parameters whose elements are fields of structures.
-    /// If fields have several types, an array for each other type follows the parameter.
-    pub structures: Vec<(ArrayId, Structure)>,
+    /// The structures among the parameters: of arrays whose elements are their fields, and of
+    /// values, each by its first field. If fields of elements have several types, an array for
+    /// each other type follows the parameter; the other fields of a value follow the first.
+    pub structures: Vec<(Parameter, Structure)>,
     /// What each `print!` of Rust prints; Python's kernels know theirs.
     pub prints: Vec<Print>,
     /// Parameters that are scalars.
@@ -193,6 +194,8 @@ pub enum ExprKind {
     /// A conversion to the expression's type with the meaning of Rust's `as`: integers are cut,
     /// floats saturate, and NaN becomes 0.
     Cast(Box<Expr>),
+    /// The bits of a floating point number as the unsigned integer of its width, or back.
+    Bits(Box<Expr>),
     /// The second operand if the first is true, otherwise the third. The other one is not
     /// evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
@@ -534,7 +537,9 @@ impl Expr {
     #[must_use]
     pub fn operands(&self) -> Vec<&Expr> {
         match &self.kind {
-            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) => alloc::vec![&**one],
+            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
+                alloc::vec![&**one]
+            }
             ExprKind::Binary(_, one, two) => alloc::vec![&**one, &**two],
             ExprKind::Select(one, two, three) => alloc::vec![&**one, &**two, &**three],
             ExprKind::Math(_, arguments) => arguments.iter().collect(),
@@ -545,7 +550,9 @@ impl Expr {
     /// As [`operands`](Self::operands).
     pub(crate) fn operands_mut(&mut self) -> Vec<&mut Expr> {
         match &mut self.kind {
-            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) => alloc::vec![&mut **one],
+            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
+                alloc::vec![&mut **one]
+            }
             ExprKind::Binary(_, one, two) => alloc::vec![&mut **one, &mut **two],
             ExprKind::Select(one, two, three) => alloc::vec![&mut **one, &mut **two, &mut **three],
             ExprKind::Math(_, arguments) => arguments.iter_mut().collect(),

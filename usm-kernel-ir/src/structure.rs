@@ -1,4 +1,4 @@
-//! Structures: the elements of arrays that are several parameters of a kernel.
+//! Structures: arguments that are several parameters of a kernel.
 //!
 //! A structure without padding is a row of numbers. If its fields have several types, an array of
 //! structures is one array for each of them, over the same memory: its columns. No two fields share
@@ -7,11 +7,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::kernel::{ArrayId, Kernel, Parameter};
+use crate::kernel::{ArrayId, Kernel, Parameter, ValueId};
 use crate::scalar::Scalar;
 
-/// A structure, which is the element type of its array. Its fields lie in their order, without
-/// padding.
+/// A structure: the type of the elements of an array, or of a value. Its fields lie in their order,
+/// without padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Structure {
     /// Name.
@@ -80,7 +80,7 @@ impl Kernel {
     /// of structures is followed by its other columns.
     #[must_use]
     pub fn columns(&self, array: ArrayId) -> Option<(&Structure, Vec<ArrayId>)> {
-        let (_, structure) = self.structures.iter().find(|(known, _)| *known == array)?;
+        let structure = self.structure(Parameter::Array(array))?;
         let from = self.parameters.iter().position(|parameter| *parameter == Parameter::Array(array))?;
         let arrays = self.parameters[from..].iter().map_while(|parameter| match parameter {
             Parameter::Array(id) => Some(*id),
@@ -89,19 +89,69 @@ impl Kernel {
         Some((structure, arrays.take(structure.columns().len()).collect()))
     }
 
-    /// The parameters that a program passes: without other columns of structures, and without the
-    /// arrays for what is printed.
+    /// The structure of a parameter.
+    #[must_use]
+    pub fn structure(&self, parameter: Parameter) -> Option<&Structure> {
+        self.structures.iter().find(|(known, _)| *known == parameter).map(|(_, structure)| structure)
+    }
+
+    /// The name of an argument.
+    #[must_use]
+    pub fn argument_name(&self, parameter: Parameter) -> &str {
+        match parameter {
+            Parameter::Array(id) => &self.array(id).name,
+            Parameter::Value(id) => {
+                let name = &self.value(id).name;
+                // `p` of `p.x`.
+                let of_structure = self.structure(parameter).and_then(|_| name.split_once('.'));
+                of_structure.map_or(&**name, |(name, _)| name)
+            }
+        }
+    }
+
+    /// The structure that is passed by value with this first field, and the values of all fields,
+    /// which are parameters in a row.
+    #[must_use]
+    pub fn fields(&self, value: ValueId) -> Option<(&Structure, Vec<ValueId>)> {
+        let structure = self.structure(Parameter::Value(value))?;
+        let from = self.parameters.iter().position(|parameter| *parameter == Parameter::Value(value))?;
+        let values = self.parameters[from..].iter().map_while(|parameter| match parameter {
+            Parameter::Value(id) => Some(*id),
+            Parameter::Array(_) => None,
+        });
+        Some((structure, values.take(structure.fields.len()).collect()))
+    }
+
+    /// The first field of the structure that a value is a field of, and the field's name.
+    #[must_use]
+    pub fn field_of(&self, value: ValueId) -> Option<(ValueId, &str)> {
+        self.structures.iter().find_map(|(first, structure)| {
+            let Parameter::Value(first) = first else { return None };
+            let position = self.fields(*first)?.1.iter().position(|id| *id == value)?;
+            Some((*first, &*structure.fields.get(position)?.0))
+        })
+    }
+
+    /// The parameters that a program passes: without other columns and fields of structures, and
+    /// without the arrays for what is printed.
     #[must_use]
     pub fn arguments(&self) -> Vec<Parameter> {
-        let mut hidden: Vec<ArrayId> = self.logs().into_iter().map(|(id, _)| id).collect();
-        for (array, _) in &self.structures {
-            hidden.extend(self.columns(*array).into_iter().flat_map(|(_, arrays)| arrays).skip(1));
+        let mut hidden: Vec<Parameter> =
+            self.logs().into_iter().map(|(id, _)| Parameter::Array(id)).collect();
+        for (first, _) in &self.structures {
+            let all: Vec<Parameter> = match first {
+                Parameter::Array(id) => {
+                    let arrays = self.columns(*id).map(|(_, arrays)| arrays).unwrap_or_default();
+                    arrays.into_iter().map(Parameter::Array).collect()
+                }
+                Parameter::Value(id) => {
+                    let values = self.fields(*id).map(|(_, values)| values).unwrap_or_default();
+                    values.into_iter().map(Parameter::Value).collect()
+                }
+            };
+            hidden.extend(all.into_iter().skip(1));
         }
-        let stated = self.parameters.iter().filter(|parameter| match parameter {
-            Parameter::Array(id) => !hidden.contains(id),
-            Parameter::Value(_) => true,
-        });
-        stated.copied().collect()
+        self.parameters.iter().copied().filter(|parameter| !hidden.contains(parameter)).collect()
     }
 
     /// The position of an array among the [arguments](Self::arguments), and its elements for one
@@ -110,6 +160,7 @@ impl Kernel {
     pub fn argument_of(&self, array: ArrayId) -> (usize, u64) {
         let mut first = (array, 1);
         for (id, structure) in &self.structures {
+            let Parameter::Array(id) = id else { continue };
             let Some((_, arrays)) = self.columns(*id) else { continue };
             if arrays.len() > 1 && arrays.contains(&array) {
                 first = (*id, structure.bytes() / self.array(array).element.bytes());
@@ -132,6 +183,7 @@ impl Kernel {
             })
             .collect();
         for (id, structure) in &self.structures {
+            let Parameter::Array(id) = id else { continue };
             let Some((_, columns)) = self.columns(*id).filter(|(_, arrays)| arrays.len() > 1) else {
                 continue;
             };

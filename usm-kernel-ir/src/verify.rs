@@ -7,7 +7,7 @@ use alloc::vec;
 
 use crate::error::Refusal;
 use crate::kernel::{
-    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, ValueId, VarId,
 };
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
@@ -89,20 +89,35 @@ impl Checker<'_> {
             }
         }
         let mut of_structures = BTreeSet::new();
-        for (array, structure) in &kernel.structures {
+        let mut fields_seen = BTreeSet::new();
+        for (parameter, structure) in &kernel.structures {
             let Structure { name, fields } = structure;
-            let is_parameter = seen.get(array.0 as usize).copied().unwrap_or(false);
-            let arrays = kernel.columns(*array).map(|(_, arrays)| arrays).unwrap_or_default();
-            let is_column = |(id, ty): (&ArrayId, Scalar)| {
-                let (first, found) = (kernel.array(*array), kernel.array(*id));
-                found.element == ty && found.space == first.space && of_structures.insert(id.0)
-            };
-            let columns = structure.columns();
-            let fits = is_parameter && arrays.len() == columns.len();
-            if !fits || !arrays.iter().zip(columns).all(is_column) {
-                return refuse(format!(
-                    "structures `{name}` in an array that is no parameter, or has others"
-                ));
+            match parameter {
+                Parameter::Array(array) => {
+                    let is_parameter = seen.get(array.0 as usize).copied().unwrap_or(false);
+                    let arrays = kernel.columns(*array).map(|(_, arrays)| arrays).unwrap_or_default();
+                    let is_column = |(id, ty): (&ArrayId, Scalar)| {
+                        let (first, found) = (kernel.array(*array), kernel.array(*id));
+                        found.element == ty && found.space == first.space && of_structures.insert(id.0)
+                    };
+                    let columns = structure.columns();
+                    let fits = is_parameter && arrays.len() == columns.len();
+                    if !fits || !arrays.iter().zip(columns).all(is_column) {
+                        return refuse(format!(
+                            "structures `{name}` in an array that is no parameter, or has others"
+                        ));
+                    }
+                }
+                Parameter::Value(first) => {
+                    let values = kernel.fields(*first).map(|(_, values)| values).unwrap_or_default();
+                    let is_field = |(id, (_, ty)): (&ValueId, &(String, Scalar))| {
+                        let found = kernel.value(*id);
+                        found.ty == *ty && !found.is_size && fields_seen.insert(id.0)
+                    };
+                    if values.len() != fields.len() || !values.iter().zip(fields).all(is_field) {
+                        return refuse(format!("a structure `{name}` whose fields are no values in a row"));
+                    }
+                }
             }
             // They become names in Rust, where `r#type` is one.
             let is_name = |name: &String| {
@@ -419,6 +434,15 @@ impl Checker<'_> {
                     return refuse("a bool is no floating point number: write `if`".into());
                 }
                 expr.ty
+            }
+            ExprKind::Bits(operand) => {
+                let is_number = |ty: Scalar| ty.is_float() || ty.is_half();
+                let (from, to) = (operand.ty, expr.ty);
+                let fits = |number: Scalar, word: Scalar| is_number(number) && word == number.unsigned();
+                if !fits(from, to) && !fits(to, from) {
+                    return refuse(format!("the bits of {from} are no {to}"));
+                }
+                to
             }
             ExprKind::Select(condition, one, two) => {
                 self.same(condition, Scalar::Bool)?;

@@ -37,6 +37,8 @@ pub struct Argument<'a, B: Backend>(pub(crate) Content<'a, B>);
 pub(crate) enum Content<'a, B: Backend> {
     Array(Memory<'a, B>),
     Value(Literal),
+    /// A structure by value.
+    Structure(Fields, Vec<Literal>),
 }
 
 /// The memory of an array.
@@ -118,6 +120,22 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self(Content::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
     }
 
+    /// A structure by value: of the name, the fields and the types of fields that the kernel's text
+    /// declares for this parameter.
+    #[must_use]
+    pub fn structure<S: Structure<Field: Element>>(value: &S) -> Self {
+        let fields = Fields::of::<S>();
+        let mut rest = bytemuck::bytes_of(value);
+        let types = fields.scalars(S::Field::SCALAR);
+        let part = |ty: Scalar| {
+            // A structure that is not its fields is refused by its types.
+            let (part, more) = rest.split_at_checked(ty.bytes() as usize)?;
+            rest = more;
+            Some(Literal::from_ne_bytes(ty, part))
+        };
+        Self(Content::Structure(fields, types.map_while(part).collect()))
+    }
+
     /// A scalar of a type that is known at run time only. Bits beyond the width of the type are
     /// not used.
     #[must_use]
@@ -154,9 +172,23 @@ impl<'a, B: Backend> Argument<'a, B> {
             // The bytes of the structures are no more than a machine has.
             len: (structures * (size_of::<S>() / size_of::<S::Field>())) as u64,
             access,
-            structure: Some(Fields { name: S::NAME, fields: S::FIELDS, types: S::TYPES }),
+            structure: Some(Fields::of::<S>()),
             is_again: false,
         }))
+    }
+}
+
+impl Fields {
+    const fn of<S: Structure>() -> Self {
+        Self { name: S::NAME, fields: S::FIELDS, types: S::TYPES }
+    }
+
+    /// The types of the fields; `one` where all have one type.
+    fn scalars(self, one: Scalar) -> impl Iterator<Item = Scalar> {
+        (0..self.fields.len()).map_while(move |position| match self.types {
+            [] => Some(one),
+            types => Scalar::from_name(types.get(position)?),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use usm_core::backend::Dyn;
 use usm_core::{Context, Queue};
 use usm_kernel::backend::Programmable;
 use usm_kernel_ir::print::has_sound_lines;
-use usm_kernel_ir::{Kernel, text};
+use usm_kernel_ir::{Kernel, Parameter, Structure, text};
 
 use crate::device::{DeviceCodes, Variant};
 use crate::error::{CompileError, LaunchError};
@@ -82,7 +82,7 @@ impl<B: Programmable> Function<B> {
             usm_kernel_rust::read(source, file).map_err(|refused| CompileError(refused.to_string()))?;
         let kernel =
             choose(&kernels, kernel).map_err(|message| CompileError(format!("{file}: {message}")))?;
-        Self::new(kernel.clone())
+        Self::verified(kernel.clone())
     }
 
     /// Compiles the text of a kernel's nodes. `file` names it in messages.
@@ -97,11 +97,26 @@ impl<B: Programmable> Function<B> {
         Self::new(kernel)
     }
 
-    /// Verifies a kernel.
+    /// Verifies a kernel that anybody made.
     ///
     /// # Errors
-    /// [`CompileError`]: what the verifier refuses.
+    /// [`CompileError`]: what the verifier refuses, and structures whose fields have several types:
+    /// nothing shows that their fields share no bytes. They are read from Rust.
     pub fn new(kernel: Kernel) -> Result<Self, CompileError> {
+        let is_mixed = |(parameter, one): &&(Parameter, Structure)| {
+            matches!(parameter, Parameter::Array(_)) && one.columns().len() > 1
+        };
+        if let Some((_, structure)) = kernel.structures.iter().find(is_mixed) {
+            let (kernel, name) = (&kernel.name, &structure.name);
+            return Err(CompileError(format!(
+                "kernel {kernel}: structure {name} has fields of several types, which only texts in Rust have"
+            )));
+        }
+        Self::verified(kernel)
+    }
+
+    /// Verifies a kernel of the reader of Rust.
+    fn verified(kernel: Kernel) -> Result<Self, CompileError> {
         if !has_sound_lines(&kernel) {
             return Err(CompileError(format!("kernel {}: what it prints may be stored twice", kernel.name)));
         }

@@ -174,3 +174,99 @@ fn nodes_with_wrong_structures_are_refused() {
         assert!(refused.to_string().contains("structure"), "{refused}");
     }
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Structure)]
+#[repr(C)]
+struct Mixed {
+    a: u32,
+    b: f32,
+}
+
+const MIXED: &str = "
+#[derive(Structure)] #[repr(C)] struct Mixed { a: u32, b: f32 }
+#[kernel] fn gather(from: &[Mixed], index: &[u32], out: &mut [f32]) {
+    out[global_id(0)] = from[index[global_id(0)] as u64].b;
+}";
+
+#[test]
+fn structures_of_several_types_are_read_from_rust_alone() {
+    let kernel = compile::<HostHeap>(MIXED).expect("a kernel").program().kernel().clone();
+    let nodes = text::write(&kernel);
+    for refused in
+        [Function::<HostHeap>::from_nodes(&nodes, "n").err(), Function::<HostHeap>::new(kernel).err()]
+    {
+        let refused = refused.expect("nodes may read a field as another").to_string();
+        assert!(refused.contains("structure Mixed has fields of several types"), "{refused}");
+    }
+}
+
+#[test]
+fn an_index_from_memory_reaches_a_field_of_another_type() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let gather = compile::<HostHeap>(MIXED).expect("a kernel");
+    let all = [0_u8, 1, 2].map(|i| Mixed { a: u32::from(i), b: f32::from(i) + 0.5 });
+    let from = UsmVec::<Mixed, Host, _>::from_slice(&queue, &all).expect("an array");
+    for (indices, found) in [([2, 0, 1], Some([2.5, 0.5, 1.5])), ([2, 3, 1], None)] {
+        let index = UsmVec::<u32, Host, _>::from_slice(&queue, &indices).expect("an array");
+        let mut out = UsmVec::<f32, Host, _>::zeroed(&queue, 3).expect("an array");
+        let arguments = [Argument::read_structures(&from), Argument::read(&index), Argument::write(&mut out)];
+        let run = gather.launch(&queue, &[3]).run(&arguments).map(drop);
+        match found {
+            Some(found) => {
+                run.expect("all inside");
+                assert_eq!(out.read().expect("a view")[..], found);
+            }
+            None => assert!(matches!(run, Err(LaunchError::Outside { index: 3, len: 3, .. })), "{run:?}"),
+        }
+    }
+}
+
+/// Machines without a C compiler run it.
+#[test]
+fn built_in_code_reaches_a_field_of_another_type() {
+    let test = "an_index_from_memory_reaches_a_field_of_another_type";
+    let program = std::env::current_exe().expect("this program");
+    let run = std::process::Command::new(program)
+        .args([test, "--exact"])
+        .env("USM_KERNEL_HOST", "builtin")
+        .output()
+        .expect("a run");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        run.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+}
+
+#[test]
+fn a_structure_by_value_is_of_the_texts_fields() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let fill = compile::<HostHeap>(
+        "#[derive(Structure)] #[repr(C)] struct Mixed { a: u32, b: f32 }
+        #[kernel] fn fill(out: &mut [f32], with: Mixed, x: f32) { out[global_id(0)] = with.b + with.a as f32 + x; }",
+    )
+    .expect("a kernel");
+    // Nodes have it too.
+    let again = Function::from_nodes(&text::write(fill.program().kernel()), "n").expect("a kernel");
+    let with = Mixed { a: 2, b: 0.5 };
+    for function in [&fill, &again] {
+        let mut out = UsmVec::<f32, Host, _>::zeroed(&queue, 3).expect("an array");
+        let arguments = [Argument::write(&mut out), Argument::structure(&with), Argument::value(1.0_f32)];
+        function.launch(&queue, &[3]).run(&arguments).expect("a launch").wait().expect("an end");
+        assert_eq!(out.read().expect("a view")[..], [3.5; 3]);
+    }
+    let mut out = UsmVec::<f32, Host, _>::zeroed(&queue, 3).expect("an array");
+    let mut said = |one: Argument<'_, _>, two: Argument<'_, _>| {
+        let arguments = [Argument::write(&mut out), one, two];
+        fill.launch(&queue, &[3]).run(&arguments).map(drop).expect_err("another structure").to_string()
+    };
+    let other = Point { x: 1.0, y: 2.0 };
+    let text = said(Argument::structure(&other), Argument::value(1.0_f32));
+    assert!(text.contains("argument 1, `with`"), "{text}");
+    assert!(text.contains("Mixed { a: u32, b: f32 }") && text.contains("Point { x: f32, y: f32 }"), "{text}");
+    let text = said(Argument::value(1.0_f32), Argument::value(1.0_f32));
+    assert!(text.contains("argument 1, `with`: a structure `Mixed` is needed, not a value"), "{text}");
+    let text = said(Argument::structure(&with), Argument::structure(&with));
+    assert!(text.contains("argument 2, `x`") && text.contains("`f32`"), "{text}");
+}

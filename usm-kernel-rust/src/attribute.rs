@@ -9,7 +9,7 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
-use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
+use usm_kernel_ir::{Kernel, Parameter, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
@@ -395,9 +395,11 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     }
     let of_parameters = scope.structures.iter().filter_map(|(array, number)| {
         let structure = scope.neighbours.structures[*number].clone();
-        scope.kernel.array(*array).space.is_parameter().then_some((*array, structure))
+        let is_parameter = scope.kernel.array(*array).space.is_parameter();
+        is_parameter.then_some((Parameter::Array(*array), structure))
     });
-    scope.kernel.structures = of_parameters.collect();
+    let of_parameters: Vec<_> = of_parameters.collect();
+    scope.kernel.structures.extend(of_parameters);
     Ok(scope.kernel)
 }
 

@@ -245,7 +245,7 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             };
             let (names, mutable) = scope.tuples[number].clone();
             if !mutable {
-                return refuse(path.span(), "this tuple is set once: write `let mut`");
+                return refuse(path.span(), "this tuple or structure is set once: write `let mut`");
             }
             let hints: Vec<_> = names.iter().map(|id| Some(scope.kernel.variable(*id).ty)).collect();
             let values = tuple::parts(&assign.right, &hints, scope)?;
@@ -329,7 +329,7 @@ fn written_field(
 fn assigned_field(field: &syn::ExprField, scope: &Scope) -> Result<(VarId, Scalar)> {
     match tuple::field(field, scope)? {
         (id, true) => Ok((id, scope.kernel.variable(id).ty)),
-        (_, false) => refuse(field.span(), "this tuple is set once: write `let mut`"),
+        (_, false) => refuse(field.span(), "this tuple or structure is set once: write `let mut`"),
     }
 }
 

@@ -377,16 +377,18 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
     }
 }
 
-/// Reads a call of a function by its name.
-/// `F16` of `F16::from_f32`.
-fn half_of(path: &syn::Path) -> Option<Scalar> {
+/// The type of `F16::from_f32` and `f32::from_bits`.
+fn type_before(path: &syn::Path) -> Option<Scalar> {
     match path.segments.iter().rev().nth(1)?.ident.to_string().as_str() {
         "F16" => Some(Scalar::F16),
         "Bf16" => Some(Scalar::Bf16),
+        "f32" => Some(Scalar::F32),
+        "f64" => Some(Scalar::F64),
         _ => None,
     }
 }
 
+/// Reads a call of a function by its name.
 fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(call.span());
     let Rust::Path(path) = &*call.func else {
@@ -409,8 +411,12 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
         return Ok(found);
     }
     let arguments: Vec<&Rust> = call.args.iter().collect();
-    if let ("from_f32", Some(ty), [value]) = (name.as_str(), half_of(&path.path), &arguments[..]) {
-        return Ok(typed(value, Scalar::F32, scope)?.cast(ty, at));
+    match (name.as_str(), type_before(&path.path), &arguments[..]) {
+        ("from_f32", Some(ty), [value]) if ty.is_half() => {
+            return Ok(typed(value, Scalar::F32, scope)?.cast(ty, at));
+        }
+        ("from_bits", Some(ty), [value]) => return Ok(typed(value, ty.unsigned(), scope)?.bits(ty, at)),
+        _ => {}
     }
     let query = match name.as_str() {
         "global_id" => Some(Query::GlobalId),
@@ -528,6 +534,14 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             return Ok(half.cast(Scalar::F32, at));
         }
         return refuse(call.method.span(), format!("{} has no `to_f32`: write `as f32`", half.ty));
+    }
+    if name == "to_bits" && arguments.is_empty() {
+        let number = expr(&call.receiver, None, scope)?;
+        if number.ty.is_float() || number.ty.is_half() {
+            let word = number.ty.unsigned();
+            return Ok(number.bits(word, at));
+        }
+        return refuse(call.method.span(), format!("{} has no `to_bits`", number.ty));
     }
     if let Some(found) = classified(call, &name, scope)? {
         return Ok(found);

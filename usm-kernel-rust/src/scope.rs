@@ -324,6 +324,10 @@ pub(crate) fn refuse<T>(span: Span, message: impl core::fmt::Display) -> Result<
 
 /// The scalar of a type's name.
 pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
+    // What a macro has for `$t:ty`.
+    if let syn::Type::Group(inner) = ty {
+        return scalar(&inner.elem);
+    }
     if let syn::Type::Path(path) = ty {
         if let Some(name) = path.path.get_ident() {
             let name = name.to_string();

@@ -3,9 +3,11 @@
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{
-    Expr, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, Result, ReturnType, Signature, Type,
+    Expr as Rust, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, Result, ReturnType, Signature, Type,
 };
-use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
+use usm_kernel_ir::{
+    Array, ArrayId, Expr, ExprKind, Parameter, Scalar, Space, Stmt, StmtKind, Value, ValueId,
+};
 
 use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
@@ -62,11 +64,8 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     let at = place(name.span());
     let Type::Reference(reference) = ty else {
         let is_size = matches!(ty, Type::Path(path) if path.path.is_ident("usize"));
-        if structure::of_type(ty, scope).is_some() {
-            return refuse(
-                ty.span(),
-                "a structure by value: take its fields as scalars, or `&[S]` of one structure",
-            );
+        if let Some(number) = structure::of_type(ty, scope) {
+            return by_value(name, &text, number, scope);
         }
         let scalar = scalar(ty)?;
         let id = ValueId(scope.kernel.values.len() as u32);
@@ -106,6 +105,38 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     Ok(())
 }
 
+/// Reads a structure by value: a parameter for each field. A variable of the structure has them.
+fn by_value(name: &Ident, text: &str, number: usize, scope: &mut Scope) -> Result<()> {
+    let structure = scope.neighbours.structures[number].clone();
+    if structure.fields.len() > PARAMETERS {
+        let (of, count) = (&structure.name, structure.fields.len());
+        return refuse(
+            name.span(),
+            format!(
+                "`{of}` has {count} fields, a structure by value at most {PARAMETERS}: take `&[{of}]` of one"
+            ),
+        );
+    }
+    let at = place(name.span());
+    let mut variables = Vec::new();
+    for (field, ty) in &structure.fields {
+        let id = ValueId(scope.kernel.values.len() as u32);
+        let value = Value { name: format!("{text}.{field}"), ty: *ty, is_size: false, place: at };
+        scope.kernel.values.push(value);
+        scope.kernel.parameters.push(Parameter::Value(id));
+        let variable = scope.hidden(text, *ty, at);
+        let value = Expr { kind: ExprKind::Value(id), ty: *ty, place: at };
+        scope.first.push(Stmt::new(StmtKind::Set(variable, value), at));
+        variables.push(variable);
+    }
+    let first = scope.kernel.values.len() - structure.fields.len();
+    scope.kernel.structures.push((Parameter::Value(ValueId(first as u32)), structure));
+    scope.tuple_structures.insert(scope.tuples.len(), number);
+    scope.tuples.push((variables, false));
+    scope.name(name, Meaning::Tuple(scope.tuples.len() - 1));
+    Ok(())
+}
+
 pub(crate) fn element(ty: &Type) -> Result<Scalar> {
     if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
         return refuse(ty.span(), "elements have the same width everywhere: write `u64`");
@@ -126,7 +157,7 @@ pub(crate) fn atomic(ty: &Type) -> Result<Option<Scalar>> {
 }
 
 /// Reads a number of elements.
-pub(crate) fn length(expr: &Expr, scope: &Scope) -> Result<u64> {
+pub(crate) fn length(expr: &Rust, scope: &Scope) -> Result<u64> {
     match literal(expr, scope) {
         Some(number) => number,
         None => refuse(
@@ -136,12 +167,12 @@ pub(crate) fn length(expr: &Expr, scope: &Scope) -> Result<u64> {
     }
 }
 
-fn literal(expr: &Expr, scope: &Scope) -> Option<Result<u64>> {
+fn literal(expr: &Rust, scope: &Scope) -> Option<Result<u64>> {
     match expr {
-        Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => Some(number.base10_parse()),
-        Expr::Paren(inner) => literal(&inner.expr, scope),
-        Expr::Cast(cast) => literal(&cast.expr, scope),
-        Expr::Path(path) => match scope.find(path.path.get_ident()?) {
+        Rust::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => Some(number.base10_parse()),
+        Rust::Paren(inner) => literal(&inner.expr, scope),
+        Rust::Cast(cast) => literal(&cast.expr, scope),
+        Rust::Path(path) => match scope.find(path.path.get_ident()?) {
             Ok(Meaning::Constant(value)) if value.ty.is_integer() => {
                 let wrong = || syn::Error::new(path.span(), "a length below 0");
                 Some(if value.ty.is_signed() && (value.bits as i64) < 0 {
@@ -152,7 +183,7 @@ fn literal(expr: &Expr, scope: &Scope) -> Option<Result<u64>> {
             }
             _ => None,
         },
-        Expr::Binary(binary) => {
+        Rust::Binary(binary) => {
             let (Some(Ok(one)), Some(Ok(two))) =
                 (literal(&binary.left, scope), literal(&binary.right, scope))
             else {

@@ -425,6 +425,15 @@ fn a_kernel_that_prints_survives_its_text() {
         ("(lit u64 0x4000 ", "(lit u64 0x4001 "),
         ("(lit u32 0x80000000 ", "(lit u32 0xffffffff "),
         ("(add u64 (lit u64 0x4000", "(sub u64 (lit u64 0x4000"),
+        // A line by a number of fewer bits is that of another item too.
+        ("(cast u64 (var u32", "(cast u16 (var u32"),
+        // Arrays that a launch makes otherwise.
+        ("(parameters #0 #1 #2", "(parameters #1 #0 #2"),
+        ("(parameters #0 #1 #2", "(parameters #0 #2"),
+        ("\"print u32\" u32 atomic", "\"print u32\" u32 write"),
+        ("\"print u32\" u32 atomic", "\"print u32\" u64 atomic"),
+        ("\"print i64\" i64 write", "\"print i64\" f32 write"),
+        ("\"print i64\" i64 write", "\"print i64\" u64 write"),
     ];
     for (from, to) in edits {
         assert!(text.contains(from), "{from}: {text}");

@@ -60,7 +60,7 @@ fn programs_are_refused_at_their_place() {
         ("b[i].x = 1.0;", "`b` is only read"),
         ("b[i] = a[i];", "`b` is only read"),
         ("let p = &b[i]; p.x = 1.0;", "`b` is only read"),
-        ("let p = a[i]; p.x = 1.0;", "this tuple is set once: write `let mut`"),
+        ("let p = a[i]; p.x = 1.0;", "this tuple or structure is set once: write `let mut`"),
         ("d[i] = a[i];", "f32 is needed|a part of an array where a number is needed"),
         ("d[i] = a[i][0];", "a structure has no elements: name a field, such as `p.x`"),
         ("a[i] = S { x: 1.0 };", "field `v` has no value"),
@@ -83,8 +83,45 @@ fn programs_are_refused_at_their_place() {
     }
     let text = refused("#[kernel] fn k(a: &mut [S]) { a[0].x = 1.0; }");
     assert!(text.contains("a structure with `#[derive(Structure)]`"), "{text}");
-    let by_value = "#[derive(Structure)] #[repr(C)] struct S { x: f32 } #[kernel] fn k(s: S, d: &mut [f32]) { d[0] = s.x; }";
-    assert!(refused(by_value).contains("a structure by value: take its fields as scalars"));
+    let by_value =
+        |ty: &str, body: &str| refused(&format!("{ty} #[kernel] fn k(s: S, d: &mut [f32]) {{ {body} }}"));
+    let small = "#[derive(Structure)] #[repr(C)] struct S { x: f32 }";
+    assert!(by_value(small, "s.x = 1.0;").contains("this tuple or structure is set once: write `let mut`"));
+    assert!(by_value(small, "d[0] = s.z;").contains("`S` has no field `z`"));
+    let fields: String = (0..17).map(|field| format!("x{field}: f32, ")).collect();
+    let large = format!("#[derive(Structure)] #[repr(C)] struct S {{ {fields} }}");
+    assert!(by_value(&large, "d[0] = s.x1;").contains("`S` has 17 fields, a structure by value at most 16"));
+}
+
+#[test]
+fn a_structure_by_value_is_a_value_for_each_field() {
+    let source = "#[derive(Structure)] #[repr(C)] struct S { x: f64, n: u32, r#type: F16, m: u16 }
+        #[kernel] fn k(d: &mut [f64], s: S, t: S) { d[global_id(0) + s.n as u64] = s.x + t.x; }";
+    let kernel = usm_kernel_rust::read(source, "s.rs").expect("a kernel").remove(0);
+    let text = usm_kernel_ir::text::write(&kernel);
+    assert!(text.contains("(structure %4 \"S\" f64 \"x\" u32 \"n\" f16 \"r#type\" u16 \"m\")"), "{text}");
+    assert!(text.contains("(parameters #0 %0 %1 %2 %3 %4 %5 %6 %7)"), "{text}");
+    assert_eq!(usm_kernel_ir::text::parse(&text).expect("its own text"), kernel);
+    usm_kernel_ir::verify(&kernel).expect("its own nodes");
+    let arguments = kernel.arguments();
+    let names: Vec<&str> = arguments.iter().map(|one| kernel.argument_name(*one)).collect();
+    assert_eq!(names, ["d", "s", "t"]);
+    assert_eq!(kernel.field_of(usm_kernel_ir::ValueId(5)), Some((usm_kernel_ir::ValueId(4), "n")));
+    for (from, to) in [
+        ("(structure %4 ", "(structure %5 "),
+        ("(structure %4 ", "(structure %0 "),
+        ("(structure %4 ", "(structure %9 "),
+        ("(parameters #0 %0 %1 %2 %3 %4 %5 %6 %7)", "(parameters %0 #0 %1 %2 %3 %4 %5 %6 %7)"),
+        ("(structure %4 \"S\" f64 \"x\" u32", "(structure %4 \"S\" f64 \"x\" i32"),
+    ] {
+        let other = text.replacen(from, to, 1);
+        assert_ne!(other, text);
+        let refused = match usm_kernel_ir::text::parse(&other) {
+            Ok(kernel) => usm_kernel_ir::verify(&kernel).err(),
+            Err(refusal) => Some(refusal),
+        };
+        assert!(refused.is_some(), "{other}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::sharing::{Exclusive, Sharing};
 
 mod bind;
 mod columns;
+mod fields;
 mod parameter;
 mod signature;
 mod structure;
@@ -19,6 +20,7 @@ mod words;
 
 pub use bind::Bind;
 pub use columns::{Columns, ReadColumns, WriteColumns, WrittenColumns};
+pub use fields::{FieldTypes, Fields};
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
 pub use structure::{ReadFields, Structure, WriteFields, field_count};
@@ -107,6 +109,8 @@ pub enum Passed<'p> {
     Pointer(usize),
     /// The bytes of a value.
     Value(&'p [u8]),
+    /// The bytes of a structure by value, and those of each of its fields: an argument for each.
+    Fields(&'p [u8], &'static [usize]),
     /// The bytes of a table for constant memory.
     Table(&'p [u8]),
     /// The address of structures, and the number of types of their fields: an argument for each.

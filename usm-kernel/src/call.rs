@@ -19,8 +19,8 @@ use crate::order::Order;
 use crate::range::NdRange;
 use crate::shape::Shape;
 
-/// Maximum number of arguments of a call, including numbers and local arrays.
-pub const MOST_ARGUMENTS: usize = 40;
+pub use crate::error::MOST_ARGUMENTS;
+
 /// Number of arguments that most calls do not exceed.
 pub const FEW_ARGUMENTS: usize = 8;
 

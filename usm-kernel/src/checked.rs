@@ -10,7 +10,7 @@ use usm_kernel_ir::{Input, Interpreter, Kernel, Order as ItemOrder};
 
 use crate::argument::{Arguments, Passed, Signature};
 use crate::error::LaunchError;
-use crate::executable::DeviceCode;
+use crate::executable::{DeviceCode, parts};
 use crate::generated::{Vouched, Written};
 use crate::launch::Launch;
 use crate::order::Order;
@@ -153,6 +153,16 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
                     return Ok(());
                 }
                 (Passed::Table(table), _) => Given::Table(table),
+                (Passed::Fields(bytes, sizes), first) => {
+                    let mut fields = first.into_iter().chain(parameters.by_ref());
+                    given.extend(parts(bytes, sizes).map(|part| match fields.next() {
+                        Some(Parameter::Value(id)) => {
+                            Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, part))
+                        }
+                        _ => Given::Table(part),
+                    }));
+                    return Ok(());
+                }
                 (Passed::Value(value), Some(Parameter::Value(id))) => {
                     Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, value))
                 }

@@ -7,6 +7,9 @@ use usm_core::Name;
 use crate::proof::ShownRace;
 use crate::range::RangeError;
 
+/// Maximum number of arguments of a call, including numbers and local arrays.
+pub const MOST_ARGUMENTS: usize = 40;
+
 /// An argument or a local array that is shorter than the kernel needs. Elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -216,6 +219,11 @@ impl fmt::Display for LaunchError {
             Self::ArenaWithAsynchronous => {
                 f.write_str("this backend finishes launches later and cannot borrow local memory")
             }
+            Self::ArgumentCount { needed, found } if needed == MOST_ARGUMENTS && found > needed => write!(
+                f,
+                "more than {needed} arguments, lengths of arrays and local arrays counted, the most of a launch on a \
+                 device: pass several arrays as parts of one"
+            ),
             Self::ArgumentCount { needed, found } => {
                 write!(f, "{found} arguments given, the function has {needed} parameters")
             }

@@ -259,13 +259,32 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         }
         let (mut place, mut found) = (0, false);
         let asked = K::Arguments::pass(raw, |passed| {
-            let is_zero = matches!(passed, Passed::Value(bytes) if bytes.iter().all(|byte| *byte == 0));
-            found |= is_zero && K::STRIDES.contains(&place);
-            place += if let Passed::Columns(_, count) = passed { count } else { 1 };
+            let mut is_stride = |bytes: &[u8]| {
+                found |= bytes.iter().all(|byte| *byte == 0) && K::STRIDES.contains(&place);
+                place += 1;
+            };
+            match passed {
+                Passed::Value(bytes) => is_stride(bytes),
+                Passed::Fields(bytes, sizes) => {
+                    parts(bytes, sizes).for_each(is_stride);
+                }
+                Passed::Columns(_, count) => place += count,
+                _ => place += 1,
+            }
             Ok(())
         });
         asked.is_ok() && found && Module::formats(context).contains(Formats::OPENCL_C)
     }
+}
+
+/// The bytes of each field of a structure.
+pub(crate) fn parts<'b>(bytes: &'b [u8], sizes: &'static [usize]) -> impl Iterator<Item = &'b [u8]> {
+    let mut rest = bytes;
+    sizes.iter().map(move |size| {
+        let (part, more) = rest.split_at(*size);
+        rest = more;
+        part
+    })
 }
 
 impl CheckedCode {
@@ -480,6 +499,9 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
             slots.push(match passed {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
+                Passed::Fields(bytes, sizes) => {
+                    return parts(bytes, sizes).try_for_each(|part| slots.push(Slot::Value(part)));
+                }
                 Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
                 Passed::Columns(address, count) => {
                     return (0..count).try_for_each(|_| slots.push(Slot::Pointer(address)));

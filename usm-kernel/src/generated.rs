@@ -7,7 +7,7 @@ pub use bytemuck;
 #[cfg(feature = "alloc")]
 use crate::DeviceCode;
 use crate::argument::Signature;
-pub use crate::argument::{Columns, WrittenColumns, field_count};
+pub use crate::argument::{Columns, FieldTypes, WrittenColumns, field_count};
 use crate::group::Group;
 use crate::kernel::{Kernel, LocalLengths, LocalViews, Values, Views};
 use crate::local::LocalSignature;

@@ -69,8 +69,8 @@ pub use usm_core;
 pub use usm_kernel_ir::Fault;
 
 pub use argument::{
-    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, ReadColumns, ReadFields,
-    Signature, Structure, Value, Write, WriteColumns, WriteFields,
+    Arguments, Atomic, Bind, Fields, Output, Parameter, ParameterInfo, Passing, Read, ReadColumns,
+    ReadFields, Signature, Structure, Value, Write, WriteColumns, WriteFields,
 };
 pub use atomic::AtomicElement;
 #[cfg(target_has_atomic = "32")]

@@ -17,7 +17,10 @@ use crate::error::LaunchError;
 use crate::sharing::{Exclusive, SharedElement, Sharing};
 
 /// A kernel that prints.
-pub trait Prints: Send + Sync + 'static {
+///
+/// # Safety
+/// The text form is that of the body: the arrays of a launch have its lengths.
+pub unsafe trait Prints: Send + Sync + 'static {
     /// Its text form.
     const NODES: Option<&'static str>;
 }
@@ -130,7 +133,10 @@ impl Arrays {
 static PRINTER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// Sends what kernels print to a function instead of the standard output; `None` undoes that. It
-/// gets the lines of one launch at a time, on the thread that launched or ran it.
+/// gets the lines of one launch at a time, long ones in pieces, on the thread that launched or ran
+/// it. Where a queue runs its work on one thread, the launch is over only when the function has
+/// returned: it must not wait for work of that queue. A panic in it passes to the launch, but is
+/// dropped where the launch itself panics.
 pub fn set_printer(printer: Option<fn(&str)>) {
     let pointer = printer.map_or(ptr::null_mut(), |printer| printer as *mut ());
     PRINTER.store(pointer, Ordering::Release);
@@ -139,19 +145,19 @@ pub fn set_printer(printer: Option<fn(&str)>) {
 /// Prints what the arrays of a launch contain.
 #[doc(hidden)]
 pub fn show_printed(kernel: &Kernel, contents: &[Vec<u8>]) {
-    let text = kernel.printed(contents);
     let printer = PRINTER.load(Ordering::Acquire);
-    if text.is_empty() {
-    } else if !printer.is_null() {
-        // SAFETY: only `set_printer` stores a pointer, which is a function of this type.
-        let printer = unsafe { core::mem::transmute::<*mut (), fn(&str)>(printer) };
-        printer(&text);
-    } else if std::thread::panicking() {
-        // `print!` may panic too.
-        let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
-    } else {
-        std::print!("{text}");
-    }
+    // SAFETY: only `set_printer` stores a pointer, which is a function of this type.
+    let printer = (!printer.is_null()).then(|| unsafe { core::mem::transmute::<*mut (), fn(&str)>(printer) });
+    // A second panic would end the process.
+    let panics = std::thread::panicking();
+    kernel.printed(contents, &mut |text| match printer {
+        Some(printer) if panics => drop(std::panic::catch_unwind(|| printer(text))),
+        Some(printer) => printer(text),
+        None if panics => {
+            let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+        }
+        None => std::print!("{text}"),
+    });
 }
 
 impl<K: Prints> Drop for LogMemory<K> {
@@ -167,7 +173,7 @@ impl<K: Prints> Parameter for Log<K> {
     type Raw = LogMemory<K>;
     type View<'v, F: Sharing> = LogView<'v, F>;
     type Value = ();
-    type Form = fn();
+    type Form = fn(K);
     const INFO: ParameterInfo = ParameterInfo { passing: Passing::Atomic, element_bytes: 0 };
 
     fn value(_: &Self::View<'_, Exclusive>) {}

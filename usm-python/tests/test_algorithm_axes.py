@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import usm
+from effort import some
 from test_algorithms import equal, given, values
 
 SHAPES = [(5,), (3, 4), (7, 1), (2, 3, 5), (4, 0, 3), (2, 3, 2, 3)]
@@ -71,7 +72,7 @@ def test_places_and_running_totals_along_an_axis(queue, shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sorts_along_an_axis(queue, shape):
     for dtype in ("i4", "f4", "u1"):
-        for x in layouts(shaped(dtype, shape)) if dtype == "f4" else [shaped(dtype, shape)]:
+        for x in some([shaped(dtype, shape)], layouts(shaped(dtype, shape)) if dtype == "f4" else ()):
             a = given(x, queue)
             for axis in (None, *range(-len(shape), len(shape))):
                 equal(usm.sort(a, axis=axis), np.sort(x, axis=axis, kind="stable"))

@@ -176,3 +176,44 @@ def test_ctypes_is_numpys(np):
     assert array.ctypes.data == array.pointer and tuple(array.ctypes.shape) == (2, 3)
     with pytest.raises(usm.AccessError, match="does not compute"):
         usm.zeros(3, kind="device", queue=HOST).ctypes
+
+
+def test_transpose_takes_the_axes_of_numpy(queue):
+    theirs = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    ours = usm.asarray(theirs, queue=queue, copy=True)
+    for axes in [(), (None,), (0, 2, 1), ((2, 0, 1),), (-1, 0, 1), ([1, 0, 2],)]:
+        assert ours.transpose(*axes).tolist() == theirs.transpose(*axes).tolist(), axes
+        assert ours.transpose(*axes).pointer == ours.pointer
+    assert ours[0, 0].transpose(0).tolist() == theirs[0, 0].tolist()
+    assert ours[0, 0, :0].transpose().shape == (0,)
+    for axes in [(0,), (0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2, 3), (2**80, 0, 1)]:
+        with pytest.raises((ValueError, OverflowError), match="transpose: the axes|too large"):
+            ours.transpose(*axes)
+    with pytest.raises(TypeError):
+        ours.transpose("a", 0, 1)
+
+
+def test_masks_and_lists_store_in_host_memory():
+    for kind in ("host", "shared"):
+        theirs = np.arange(12.0).reshape(3, 4)
+        ours = usm.asarray(theirs, kind=kind, copy=True)
+        for array in (ours, theirs):
+            array[np.asarray(array) > 8] = -1
+            array[[0, 2]] = [9, 8, 7, 6]
+            array[1, [True, False, True, False]] *= 2
+        ours[usm.asarray([False, True, False])] = ours[0]
+        theirs[[False, True, False]] = theirs[0]
+        assert ours.tolist() == theirs.tolist()
+        with pytest.raises(ValueError, match="broadcast|shape mismatch"):
+            ours[[0, 1]] = [1, 2, 3]
+        with pytest.raises(IndexError):
+            ours[[7]] = 1
+    theirs.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        usm.asarray(theirs)[[0]] = 1
+
+
+def test_a_store_by_values_in_device_memory_says_what_to_do(queue):
+    array = usm.zeros(3, queue=queue, kind="device")
+    with pytest.raises(usm.AccessError, match=r"a store at an index of values is not defined; use usm\.elementwise"):
+        array[[0]] = 1

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import device_of
 
 CASE = pathlib.Path(__file__).with_name("kernel_interrupt_case.py")
 
@@ -26,3 +27,13 @@ def assert_interrupted(what, **variables):
     variables = {**os.environ, **variables}
     child = subprocess.run([sys.executable, CASE, what], env=variables, capture_output=True, text=True, timeout=60)
     assert child.stdout.strip() == "interrupted", child.stdout + child.stderr
+
+
+@pytest.mark.parametrize("selector", ["opencl:cpu", "sycl:cpu"])
+def test_an_interrupt_ends_waits_for_a_device(selector):
+    device_of(selector.split(":")[0])
+    child = subprocess.run(
+        [sys.executable, CASE.with_name("wait_interrupt_case.py"), selector], capture_output=True, text=True, timeout=120
+    )
+    names = ["call", "wait", "tolist", "item", "asarray", "copy", "to_numpy", "synchronize"]
+    assert child.stdout.split("\n")[:-1] == [f"{name} interrupted" for name in names], child.stdout + child.stderr

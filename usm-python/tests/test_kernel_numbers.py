@@ -346,3 +346,41 @@ def test_a_count_is_not_of_a_narrower_type_that_its_variable_has_elsewhere(queue
     seen = usm.zeros(301, np.int64, queue=queue)
     narrow_after_a_count[1](usm.asarray(np.array([200], np.uint8), queue=queue), seen)
     assert usm.to_numpy(seen).tolist() == [1] * 300 + [200]
+
+
+@usm.kernel
+def with_bits(x, wide, words, roots):
+    i = usm.get_global_id(0)
+    words[i] = x[i].view(np.uint32) ^ (wide[i].view(np.uint64) >> np.uint64(32))
+    half = x[i] * np.float32(0.5)
+    guess = (np.int32(0x5F3759DF) - (x[i].view(np.int32) >> 1)).view(np.float32)
+    roots[i] = guess * (np.float32(1.5) - half * guess * guess)
+
+
+def test_view_has_the_same_bits(queue):
+    x = np.linspace(0.25, 900, 33, dtype=np.float32)
+    wide = np.linspace(-3, 5, 33)
+    words, roots = np.zeros(33, np.uint64), np.zeros(33, np.float32)
+    arrays = [usm.asarray(one, queue=queue, kind="shared", copy=True) for one in (x, wide, words, roots)]
+    with_bits[33](*arrays)
+    expected = x.view(np.uint32) ^ (wide.view(np.uint64) >> np.uint64(32))
+    assert usm.to_numpy(arrays[2]).tolist() == expected.tolist()
+    assert usm.to_numpy(arrays[3]) == pytest.approx(1 / np.sqrt(x), rel=2e-3)
+
+
+@usm.kernel
+def other_width(x, words):
+    words[0] = x[0].view(np.uint64)
+
+
+@usm.kernel
+def of_no_type(x, words):
+    words[0] = x[0].view(words)
+
+
+def test_view_keeps_the_width():
+    x, words = np.zeros(1, np.float32), np.zeros(1, np.uint64)
+    with pytest.raises(usm.Error, match="float32 has 32 bits, uint64 64"):
+        other_width[1](x, words)
+    with pytest.raises(usm.Error, match=r"such as `x.view\(np.uint32\)`"):
+        of_no_type[1](x, words)

@@ -23,7 +23,7 @@ from matrix.rows import FUNCTIONS, MEMBERS, WITHOUT_MEMORY
 
 WORKER = Path(__file__).with_name("matrix") / "worker.py"
 # One in so many of the cases two conversions deep; a prime, because kinds of sources come in turns.
-PARTS = int(os.environ.get("USM_MATRIX", "127" if EFFORT == 1 else "7"))
+PARTS = int(os.environ.get("USM_MATRIX", "191" if EFFORT == 1 else "7"))
 
 
 def run(backend, environment, place, parts=PARTS):

@@ -170,7 +170,11 @@ pub(crate) fn drivers(report: &mut Report) {
 /// Builds what the Python tests need, and installs a wheel of it into the virtual environment.
 pub(crate) fn install_wheel(report: &mut Report) -> bool {
     drivers(report);
-    report.command("Python module", &mut cargo(["build", "--quiet", "-p", "usm-python"]))
+    // The proofs of kernels are most of what some test files compute: without optimisation the
+    // tests of the ready algorithms take four times the processor time.
+    let mut module = cargo(["build", "--quiet", "-p", "usm-python"]);
+    module.args(["--config", "profile.dev.package.usm-kernel-ir.opt-level=1"]);
+    report.command("Python module", &mut module)
         && report.check("wheel for tests", || wheel::install_for_tests().map(drop))
 }
 

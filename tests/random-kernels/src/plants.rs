@@ -340,7 +340,7 @@ fn each(body: &mut [Stmt], change: &mut dyn FnMut(&mut Expr) -> usize) -> usize 
     fn within(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr) -> usize) -> usize {
         let mut count = 0;
         match &mut expr.kind {
-            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) => {
+            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
                 count += within(one, change);
             }
             ExprKind::Binary(_, one, two) => count += within(one, change) + within(two, change),

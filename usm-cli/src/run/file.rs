@@ -138,6 +138,9 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
             let is_written = matches!(array.space, Space::Write | Space::Atomic);
             Ok(Operand::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
         }
+        (Parameter::Value(id), _) if kernel.fields(*id).is_some() => {
+            Err(refused(format!("{name} has no form here: call the kernel from a program")))
+        }
         (Parameter::Value(id), ArgumentWord::Value(text)) => {
             let ty = kernel.value(*id).ty;
             let value = literal(ty, text).ok_or_else(|| refused(format!("{text:?} is no {ty}: {name}")))?;
@@ -160,7 +163,12 @@ fn described(kernel: &Kernel, parameter: &Parameter) -> String {
             let array = kernel.array(*id);
             format!("`{}`, an array of {}", array.name, array.element)
         }
-        Parameter::Value(id) => format!("`{}`, a {}", kernel.value(*id).name, kernel.value(*id).ty),
+        Parameter::Value(id) => match kernel.structure(*parameter) {
+            Some(structure) => {
+                format!("`{}`, a structure `{}`", kernel.argument_name(*parameter), structure.name)
+            }
+            None => format!("`{}`, a {}", kernel.value(*id).name, kernel.value(*id).ty),
+        },
     }
 }
 

@@ -189,7 +189,7 @@ impl Ids {
                 words.map(|word| cast(from, to, word))
             }
             ExprKind::Select(condition, one, two) => of(condition, left).select(of(one, left), of(two, left)),
-            ExprKind::Math(..) => Lanes::One(0),
+            ExprKind::Math(..) | ExprKind::Bits(_) => Lanes::One(0),
         }
     }
 }

@@ -243,7 +243,7 @@ impl Planner<'_> {
             found |= match &one.kind {
                 ExprKind::Variable(variable) => self.open[variable.0 as usize],
                 ExprKind::Load(array, _) => !matches!(self.kernel.array(*array).space, Space::Extent(_)),
-                ExprKind::Math(..) => true,
+                ExprKind::Math(..) | ExprKind::Bits(_) => true,
                 _ => false,
             };
         });

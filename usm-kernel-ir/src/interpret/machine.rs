@@ -444,6 +444,8 @@ impl<'k> Machine<'k> {
                 let word = self.expr(operand, own)?;
                 cast(operand.ty, expr.ty, word)
             }
+            // A word is its bits.
+            ExprKind::Bits(operand) => self.expr(operand, own)?,
             ExprKind::Select(condition, one, two) => {
                 let chosen = if self.expr(condition, own)? != 0 { one } else { two };
                 self.expr(chosen, own)?

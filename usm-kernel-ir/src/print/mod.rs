@@ -24,6 +24,8 @@ pub const LINES: u64 = 1 << 14;
 pub const HEADS: u32 = 2;
 /// The number of lines from which on a kernel stops to count them.
 pub const COUNTED: u32 = 1 << 31;
+/// Bytes of text that are shown at once, and one line more.
+const PIECE: usize = 1 << 20;
 /// The start of the names of such arrays.
 const LOG: &str = "print ";
 
@@ -100,10 +102,9 @@ impl Kernel {
         u64::from(columns).saturating_mul(LINES)
     }
 
-    /// What the items printed, those of an item together and in their order. `contents` are the
-    /// bytes of [`logs`](Self::logs).
-    #[must_use]
-    pub fn printed(&self, contents: &[Vec<u8>]) -> String {
+    /// Shows what the items printed, in pieces of whole lines, those of an item together and in
+    /// their order. `contents` are the bytes of [`logs`](Self::logs).
+    pub fn printed(&self, contents: &[Vec<u8>], show: &mut dyn FnMut(&str)) {
         let logs = self.logs();
         let cell = |ty: Scalar, at: u64| {
             let array = logs.iter().position(|(id, _)| self.array(*id).element == ty);
@@ -129,12 +130,18 @@ impl Kernel {
                     }
                 }
             }
+            if text.len() >= PIECE {
+                show(&text);
+                text.clear();
+            }
         }
         if total > LINES {
             let (name, lost) = (&self.name, total - LINES);
             let least = if total >= u64::from(COUNTED) { "at least " } else { "" };
             text += &format!("kernel {name}: {least}{lost} more lines are lost: a launch keeps {LINES}\n");
         }
-        text
+        if !text.is_empty() {
+            show(&text);
+        }
     }
 }

@@ -90,6 +90,16 @@ impl<'t> Items<'t> {
         self.position('#', "array").map(ArrayId)
     }
 
+    fn parameter(&mut self) -> Result<Parameter, Refusal> {
+        let next = self.peek();
+        let is_array =
+            next.is_some_and(|next| matches!(&next.kind, TreeKind::Word(word) if word.starts_with('#')));
+        Ok(match is_array {
+            true => Parameter::Array(self.array()?),
+            false => Parameter::Value(ValueId(self.position('%', "parameter")?)),
+        })
+    }
+
     fn variable(&mut self) -> Result<VarId, Refusal> {
         self.position('$', "variable").map(VarId)
     }
@@ -204,13 +214,13 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 items.end()?;
             }
             "structure" => {
-                let (array, name) = (items.array()?, items.text()?);
+                let (parameter, name) = (items.parameter()?, items.text()?);
                 let mut fields = Vec::new();
                 while items.peek().is_some() {
                     let ty = items.scalar()?;
                     fields.push((items.text()?, ty));
                 }
-                kernel.structures.push((array, Structure { name, fields }));
+                kernel.structures.push((parameter, Structure { name, fields }));
             }
             "print" => {
                 let mut parts = Vec::new();
@@ -237,13 +247,8 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 items.end()?;
             }
             "parameters" => {
-                while let Some(next) = items.peek() {
-                    let is_array = matches!(&next.kind, TreeKind::Word(word) if word.starts_with('#'));
-                    kernel.parameters.push(if is_array {
-                        Parameter::Array(items.array()?)
-                    } else {
-                        Parameter::Value(ValueId(items.position('%', "parameter")?))
-                    });
+                while items.peek().is_some() {
+                    kernel.parameters.push(items.parameter()?);
                 }
             }
             "do" => {
@@ -418,6 +423,7 @@ fn expr(tree: &Tree) -> Result<Expr, Refusal> {
         "len" => ExprKind::Len(items.array()?),
         "load" => ExprKind::Load(items.array()?, boxed(&mut items)?),
         "cast" => ExprKind::Cast(boxed(&mut items)?),
+        "bits" => ExprKind::Bits(boxed(&mut items)?),
         "select" => ExprKind::Select(boxed(&mut items)?, boxed(&mut items)?, boxed(&mut items)?),
         head => {
             if let Some(query) = Query::from_name(head) {

@@ -75,8 +75,10 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
         at(to, array.place)?;
         to.write_str(")")?;
     }
-    for (array, Structure { name, fields }) in &kernel.structures {
-        write!(to, "\n  (structure #{} ", array.0)?;
+    for (parameter, Structure { name, fields }) in &kernel.structures {
+        to.write_str("\n  (structure")?;
+        self::parameter(to, parameter)?;
+        to.write_char(' ')?;
         quoted(to, name)?;
         for (field, ty) in fields {
             write!(to, " {ty} ")?;
@@ -117,10 +119,7 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
     }
     to.write_str("\n  (parameters")?;
     for parameter in &kernel.parameters {
-        match parameter {
-            Parameter::Array(array) => write!(to, " #{}", array.0)?,
-            Parameter::Value(value) => write!(to, " %{}", value.0)?,
-        }
+        self::parameter(to, parameter)?;
     }
     to.write_str(")\n  ")?;
     block(to, &kernel.body, 1)?;
@@ -213,6 +212,13 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
     to.write_char(')')
 }
 
+fn parameter(to: &mut String, parameter: &Parameter) -> fmt::Result {
+    match parameter {
+        Parameter::Array(array) => write!(to, " #{}", array.0),
+        Parameter::Value(value) => write!(to, " %{}", value.0),
+    }
+}
+
 fn expr(to: &mut String, one: &Expr) -> fmt::Result {
     let ty = one.ty;
     match &one.kind {
@@ -225,6 +231,7 @@ fn expr(to: &mut String, one: &Expr) -> fmt::Result {
         ExprKind::Unary(operator, _) => write!(to, "({} {ty}", operator.name())?,
         ExprKind::Binary(operator, ..) => write!(to, "({} {ty}", operator.name())?,
         ExprKind::Cast(_) => write!(to, "(cast {ty}")?,
+        ExprKind::Bits(_) => write!(to, "(bits {ty}")?,
         ExprKind::Select(..) => write!(to, "(select {ty}")?,
         ExprKind::Math(function, _) => write!(to, "({} {ty}", function.name())?,
     }

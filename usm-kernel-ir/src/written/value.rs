@@ -113,6 +113,10 @@ impl Walker<'_> {
                 }
                 self.map([&word], |[word]| cast(operand.ty, expr.ty, word))
             }
+            ExprKind::Bits(operand) => {
+                let _ = self.value(operand, state, mask);
+                Word::Unknown
+            }
             ExprKind::Select(condition, one, two) => {
                 let condition = self.value(condition, state, mask);
                 let one = self.value(one, state, &narrowed(mask, &condition, 1));

@@ -6,7 +6,7 @@ use usm_kernel_ir::proof::Shape;
 use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Space};
 
 use super::Launch;
-use crate::argument::{Argument, Content, Memory};
+use crate::argument::{Argument, Content, Fields, Memory};
 use crate::error::{LaunchError, OtherStructure};
 
 /// Range and arguments that fit the kernel.
@@ -46,7 +46,7 @@ impl<B: Programmable> Launch<'_, B> {
         if parameters.len() != arguments.len() {
             let hidden = parameters.len() - stated.len();
             let (needed, count) = (stated.len(), arguments.len().saturating_sub(hidden));
-            let names: Vec<&str> = stated.iter().map(|parameter| name(kernel, parameter)).collect();
+            let names: Vec<&str> = stated.iter().map(|parameter| kernel.argument_name(*parameter)).collect();
             return Err(self.refused(&format!(
                 "{needed} arguments are needed ({}), {count} are given",
                 names.join(", ")
@@ -58,9 +58,33 @@ impl<B: Programmable> Launch<'_, B> {
         let mut lengths = vec![0; kernel.arrays.len()];
         for (place, (parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
             let refused = |message: &str| {
-                self.refused(&format!("argument {place}, `{}`: {message}", name(kernel, parameter)))
+                self.refused(&format!("argument {place}, `{}`: {message}", kernel.argument_name(*parameter)))
+            };
+            let other = |difference: OtherStructure| {
+                let kernel = format!("{}: kernel {}", kernel.locate(kernel.place), kernel.name);
+                LaunchError::OtherStructure(Box::new(OtherStructure {
+                    kernel,
+                    position: place,
+                    ..difference
+                }))
             };
             match (parameter, &argument.0) {
+                (Parameter::Value(id), Content::Structure(given, fields)) => {
+                    // The type of all fields is that of the first one's value.
+                    let element = fields.first().map_or("", |first| first.ty.name());
+                    let own = kernel.value(*id).ty.name();
+                    if let Some(difference) = other_structure(kernel, parameter, own, *given, element) {
+                        return Err(other(difference));
+                    }
+                    let of_parameter = kernel.fields(*id).map(|(_, ids)| ids).unwrap_or_default();
+                    for (id, literal) in of_parameter.into_iter().zip(fields) {
+                        values[id.0 as usize] = *literal;
+                    }
+                }
+                (Parameter::Value(id), Content::Value(_)) if kernel.fields(*id).is_some() => {
+                    let name = kernel.structure(*parameter).map_or("", |structure| &structure.name);
+                    return Err(refused(&format!("a structure `{name}` is needed, not a value")));
+                }
                 (Parameter::Value(id), Content::Value(literal)) => {
                     let ty = kernel.value(*id).ty;
                     if literal.ty != ty {
@@ -73,10 +97,12 @@ impl<B: Programmable> Launch<'_, B> {
                     values[id.0 as usize] = *literal;
                 }
                 (Parameter::Array(id), Content::Array(one)) => {
-                    if let Some(difference) = other_structure(kernel, *id, one) {
-                        let kernel = format!("{}: kernel {}", kernel.locate(kernel.place), kernel.name);
-                        let other = OtherStructure { kernel, position: place, ..difference };
-                        return Err(LaunchError::OtherStructure(Box::new(other)));
+                    let (own, element) = (kernel.array(*id).element.name(), one.element.name());
+                    let difference = one
+                        .structure
+                        .and_then(|given| other_structure(kernel, parameter, own, given, element));
+                    if let Some(difference) = difference {
+                        return Err(other(difference));
                     }
                     for column in columns(kernel, *id, one) {
                         let (id, one) = column.map_err(|message| refused(&message))?;
@@ -88,7 +114,7 @@ impl<B: Programmable> Launch<'_, B> {
                 (Parameter::Value(_), Content::Array(_)) => {
                     return Err(refused("a value is needed, not an array"));
                 }
-                (Parameter::Array(_), Content::Value(_)) => {
+                (Parameter::Array(_), Content::Value(_) | Content::Structure(..)) => {
                     return Err(refused("an array is needed, not a value"));
                 }
             }
@@ -227,21 +253,21 @@ fn columns<'p, B: Programmable>(
 
 /// How the structures of an argument differ from the parameter's, without kernel and position.
 /// Numbers are taken as fields, so they never differ here.
-fn other_structure<B: Programmable>(
+fn other_structure(
     kernel: &Kernel,
-    id: ArrayId,
-    memory: &Memory<'_, B>,
+    parameter: &Parameter,
+    own: &str,
+    given: Fields,
+    element: &str,
 ) -> Option<OtherStructure> {
-    let given = memory.structure?;
-    let array = kernel.array(id);
-    let needed = kernel.structures.iter().find(|(known, _)| *known == id).map(|(_, needed)| needed);
+    let needed = kernel.structure(*parameter);
     let of_text = |position: usize| {
         let (name, ty) = needed?.fields.get(position)?;
         Some(format!("{name}: {ty}"))
     };
     let of_program = |position: usize| {
         let name = given.fields.get(position)?;
-        Some(format!("{name}: {}", given.types.get(position).copied().unwrap_or(memory.element.name())))
+        Some(format!("{name}: {}", given.types.get(position).copied().unwrap_or(element)))
     };
     let count = needed.map_or(0, |needed| needed.fields.len().max(given.fields.len()));
     let first = (0..count).find(|position| of_text(*position) != of_program(*position));
@@ -252,10 +278,10 @@ fn other_structure<B: Programmable>(
     Some(OtherStructure {
         kernel: String::new(),
         position: 0,
-        parameter: array.name.clone(),
+        parameter: kernel.argument_name(*parameter).to_owned(),
         needed: match needed {
             Some(needed) => whole(&needed.name, (0..needed.fields.len()).map_while(of_text).collect()),
-            None => array.element.name().to_owned(),
+            None => own.to_owned(),
         },
         given: whole(given.name, (0..given.fields.len()).map_while(of_program).collect()),
         field: first,
@@ -284,12 +310,4 @@ fn check_array<B: Programmable>(array: &Array, memory: &Memory<'_, B>) -> Result
         ));
     }
     Ok(())
-}
-
-/// The name of a parameter.
-fn name<'k>(kernel: &'k Kernel, parameter: &Parameter) -> &'k str {
-    match parameter {
-        Parameter::Array(id) => &kernel.array(*id).name,
-        Parameter::Value(id) => &kernel.value(*id).name,
-    }
 }

@@ -52,6 +52,7 @@ impl<B: Programmable> Argument<'_, B> {
         Argument(match &self.0 {
             Content::Value(value) => Content::Value(*value),
             Content::Array(memory) => Content::Array(*memory),
+            Content::Structure(fields, values) => Content::Structure(*fields, values.clone()),
         })
     }
 }

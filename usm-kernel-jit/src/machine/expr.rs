@@ -1,7 +1,7 @@
 //! Expressions of one item.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Query, Scalar, Space, Unary};
 
 use crate::machine::function::{Writer, type_of};
@@ -60,6 +60,13 @@ impl Writer<'_> {
             ExprKind::Cast(operand) => {
                 let value = self.expr(operand);
                 self.cast(operand.ty, expr.ty, value)
+            }
+            ExprKind::Bits(operand) => {
+                let value = self.expr(operand);
+                let into = type_of(expr.ty);
+                // Numbers of 16 bits are such integers here.
+                let is_half = type_of(operand.ty) == into;
+                if is_half { value } else { self.builder.ins().bitcast(into, MemFlagsData::new(), value) }
             }
             ExprKind::Select(condition, one, two) => {
                 let condition = self.expr(condition);

@@ -5,8 +5,8 @@ use cranelift_codegen::ir::{Block, FuncRef, Function, InstBuilder, MemFlagsData,
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
-    Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId, definition,
-    phases, with_extents_at, without_collections,
+    Array, ArrayId, ExprKind, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId,
+    definition, phases, with_extents_at, without_collections,
 };
 
 use crate::machine::check::Checks;
@@ -167,8 +167,19 @@ impl Writer<'_> {
                 }
             }
         }
-        let checked = self.places.unwrap_or_default().iter().map(|(array, _)| *array);
-        for id in self.kernel.lengths().into_iter().chain(checked) {
+        let mut lengths_used = self.kernel.lengths();
+        for (array, _) in self.places.unwrap_or_default() {
+            lengths_used.push(*array);
+            // An extent may follow from lengths that nothing else needs.
+            if let Space::Extent(len) = &self.kernel.array(*array).space {
+                len.for_each(&mut |expr| {
+                    if let ExprKind::Len(array) = expr.kind {
+                        lengths_used.push(array);
+                    }
+                });
+            }
+        }
+        for id in lengths_used {
             self.lengths[id.0 as usize] = self.word(lengths, id.0 as i32);
         }
         if self.places.is_some() {

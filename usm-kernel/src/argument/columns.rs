@@ -112,13 +112,13 @@ macro_rules! column_items {
 
 impl<S, const N: usize> Sealed for ReadColumns<S, N> {}
 impl<S: Structure, const N: usize> Parameter for ReadColumns<S, N> {
-    type Form = (&'static [u8],);
+    type Form = (&'static [u8], [(); N]);
     column_items!(Read, Columns);
 }
 
 impl<S, const N: usize> Sealed for WriteColumns<S, N> {}
 impl<S: Structure, const N: usize> Parameter for WriteColumns<S, N> {
-    type Form = (&'static mut [u8],);
+    type Form = (&'static mut [u8], [(); N]);
     column_items!(Write, WrittenColumns);
 }
 

@@ -324,7 +324,7 @@ pub(crate) mod nodes {
     const LOWEST: f32 = -f32::MAX;
     const BYTES: u64 = u32::MAX as u64 * 2;
 
-    /// Constants of types, and kinds of floating point numbers.
+    /// Constants of types, kinds of floating point numbers, and their bits.
     #[kernel]
     pub(crate) fn limits(a: &[f32], kinds: &mut [u32], floats: &mut [f32], words: &mut [u64]) {
         let i = global_id(0);
@@ -333,9 +333,11 @@ pub(crate) mod nodes {
         kind += (x == f32::NEG_INFINITY) as u32 * 8 + (x == f32::INFINITY) as u32 * 16;
         kind += (x >= LOWEST && x <= f32::MAX) as u32 * 32 + (x < f32::MIN) as u32 * 64;
         kinds[i] = kind + (1.0 + f32::EPSILON > 1.0) as u32 * 128;
-        floats[i] = if x.is_nan() { f32::MIN_POSITIVE } else { min(max(x, f32::MIN), f32::MAX) };
+        let number = if x.is_nan() { f32::MIN_POSITIVE } else { min(max(x, f32::MIN), f32::MAX) };
+        floats[i] = f32::from_bits(number.to_bits() ^ 1 << 31);
+        let bits = (f64::from_bits((number as f64).to_bits() + 1).to_bits() >> 7) + number.to_bits() as u64;
         let word = BYTES + (i8::MIN as u64) * 3 + (i16::MAX as u64) * 5 + (i32::MIN as u64) * 7;
-        words[i] = word + (i64::MAX as u64) * 11 + usize::MAX / 13 + u8::MAX as u64 + u16::BITS as u64;
+        words[i] = word + (i64::MAX as u64) * 11 + usize::MAX / 13 + u8::MAX as u64 + u16::BITS as u64 + bits;
     }
 
     /// The last item that has stored its part sees all parts.
@@ -519,7 +521,10 @@ pub(crate) fn limits_plain() -> [(f32, u32, f32, u64); 6] {
         (f32::MIN, 4 + 32 + 128, f32::MIN),
         (0.5, 4 + 32 + 128, 0.5),
     ]
-    .map(|(x, kind, number)| (x, kind, number, word))
+    .map(|(x, kind, number): (f32, u32, f32)| {
+        let bits = ((f64::from(number).to_bits() + 1) >> 7) + u64::from(number.to_bits());
+        (x, kind, -number, word.wrapping_add(bits))
+    })
 }
 
 /// The results of [`nodes::mix_f32_u32`] and the other instances.

@@ -39,23 +39,32 @@ elsewhere! {
     argmin: "usm.argmin(array)";
     argsort: "usm.argsort(array)";
     clip: "usm.elementwise(\"min(max(x, low), high)\"), or numpy.clip(array, low, high) on the host";
-    cpu: "array.to_device(\"host\")";
+    conj: "usm.elementwise(\"conj(x)\"), or numpy.conj(array) on the host";
+    cpu: "usm.to_numpy(array), or array.copy(kind=\"host\", device=\"host\")";
     cuda: "array.to_device(\"cuda:gpu\")";
     cumsum: "usm.scan(array)";
-    dot: "numpy.dot(array, other) on the host, elsewhere the library of the device";
-    flatten: "array.reshape(array.size), or array.copy().ravel() for a copy";
+    data: "array.pointer, or usm.to_numpy(array)";
+    dot: "numpy.dot(array, other) of host memory, elsewhere the library of the device";
+    flags: "array.is_c_contiguous and array.strides";
+    flatten: "array.copy().ravel(), or array.ravel() where it is contiguous";
     get: "usm.to_numpy(array)";
+    imag: "a kernel, or numpy.imag(array) on the host";
     max: "usm.reduce(array, \"max\")";
     mean: "usm.reduce(array) / array.size, or numpy.mean(array) on the host";
     min: "usm.reduce(array, \"min\")";
+    nonzero: "numpy.nonzero(array) on the host";
     numpy: "usm.to_numpy(array)";
     prod: "usm.reduce(array, \"prod\")";
+    ptr: "array.pointer";
+    real: "a kernel, or numpy.real(array) on the host";
     round: "usm.elementwise(\"round(x)\"), or numpy.round(array) on the host";
     sort: "usm.sort(array)";
     squeeze: "array.reshape(shape)";
     std: "numpy.std(array) on the host";
     sum: "usm.reduce(array, \"sum\")";
-    transpose: "array.T";
+    swapaxes: "array.transpose(axes)";
+    to: "array.to_device(device)";
+    to_numpy: "usm.to_numpy(array)";
     var: "numpy.var(array) on the host";
 }
 

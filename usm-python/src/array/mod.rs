@@ -32,6 +32,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString, PyTuple};
 
+use usm_core::Access;
+
 use crate::array::dtype::PyDtype;
 use crate::array::form::{Element, Form};
 use crate::array::rows::Rows;
@@ -43,6 +45,7 @@ use crate::exchange::cuda;
 use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
+use crate::process::wait;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
@@ -207,8 +210,7 @@ impl Array {
 
     /// Waits for usm's work on this array.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        let storage = self.storage();
-        py.detach(|| storage.wait_for_uses()).or_raise()
+        wait::for_uses(py, self.storage(), Access::Write)
     }
 
     /// The only element of an array of size 1.
@@ -278,9 +280,14 @@ impl Array {
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
-    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// A mask or a list of integers stores in memory of the host, by NumPy.
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
-        let target = self.holding().with_view(field::selected(self.view(), key)?);
+        if selection::is_of_values(key)? {
+            return selection::store(slf, key, value);
+        }
+        let this = slf.get();
+        let target = this.holding().with_view(field::selected(this.view(), key)?);
         let dtype = target.view.dtype;
         if scalar::is_number_of_python(value) {
             return fill(py, &target, value);

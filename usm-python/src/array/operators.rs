@@ -28,8 +28,9 @@ pub(crate) fn host_view<'py>(array: &Bound<'py, Array>, sign: &str) -> Answer<'p
     let kind = array.get().holding().kind();
     if !kind.is_host_accessible() {
         return Err(Class::Access.error(format!(
-            "{kind} memory does not compute on the host: {sign} is not defined; use usm.to_numpy(array), a kernel, or \
-             another library over the same memory (dpnp, cupy, torch)"
+            "{kind} memory does not compute on the host: {sign} is not defined; use \
+             usm.elementwise(\"x + y\")(a, b) and its like, usm.to_numpy(array), a kernel, or another library \
+             over the same memory (dpnp, cupy, torch)"
         )));
     }
     construct::to_numpy(array.as_any()).map_err(|error| {

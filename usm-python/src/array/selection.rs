@@ -1,4 +1,4 @@
-//! Reading by masks and lists of integers: whole rows of memory of the process here, all others by
+//! Masks and lists of integers as indices: whole rows of memory of the process here, all others by
 //! NumPy.
 
 use pyo3::prelude::*;
@@ -118,6 +118,46 @@ fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     Ok(is_copied.then_some(side))
 }
 
+/// Stores a value, or the elements of an array, in the selected elements of memory of the host.
+pub(crate) fn store(
+    array: &Bound<'_, Array>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let sign = "a store at an index of values";
+    let view = host_view(array, sign)?;
+    let value = match value.cast::<Array>() {
+        Ok(value) => host_view(value, sign)?,
+        Err(_) => value.clone(),
+    };
+    view.set_item(of_host(key, sign)?, value)
+}
+
+/// A key with arrays of NumPy's in the place of ours.
+fn of_host(key: &Bound<'_, PyAny>, sign: &str) -> PyResult<Py<PyAny>> {
+    let py = key.py();
+    if let Ok(keys) = key.cast::<PyTuple>() {
+        let keys = keys.iter().map(|key| one_of_host(key, sign)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, keys)?.into_any().unbind());
+    }
+    one_of_host(key.clone(), sign)
+}
+
+fn one_of_host(key: Bound<'_, PyAny>, sign: &str) -> PyResult<Py<PyAny>> {
+    if let Ok(array) = key.cast::<Array>() {
+        return host_view(array, sign).map(Bound::unbind);
+    }
+    match key.cast::<PyList>() {
+        // NumPy reads plain numbers. Of lists in lists a short text may stand for more values than
+        // memory holds, which our walk refuses.
+        Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
+            let values = Array::new(construct::of_values(list.as_any(), None)?).into_object(key.py())?;
+            host_view(&values, sign).map(Bound::unbind)
+        }
+        _ => Ok(key.unbind()),
+    }
+}
+
 /// The selected elements in new memory of the same kind and device.
 pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Side> {
     if let Some(side) = rows(array.get(), key)? {
@@ -126,27 +166,7 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
     let py = array.py();
     let sign = "an index of values";
     let view = host_view(array, sign)?;
-    let of_host = |key: Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
-        if let Ok(array) = key.cast::<Array>() {
-            return host_view(array, sign).map(Bound::unbind);
-        }
-        match key.cast::<PyList>() {
-            // NumPy reads plain numbers. Of lists in lists a short text may stand for more values
-            // than memory holds, which our walk refuses.
-            Ok(list) if !list.is_empty() && !list.iter().all(|one| scalar::is_number_of_python(&one)) => {
-                let values = Array::new(construct::of_values(list.as_any(), None)?).into_object(py)?;
-                host_view(&values, sign).map(Bound::unbind)
-            }
-            _ => Ok(key.unbind()),
-        }
-    };
-    let key = match key.cast::<PyTuple>() {
-        Ok(keys) => {
-            let keys = keys.iter().map(of_host).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, keys)?.into_any().unbind()
-        }
-        Err(_) => of_host(key.clone())?,
-    };
+    let key = of_host(key, sign)?;
     let selection = py.import(name!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
     let side = import::require_side(&selection)?;
     let holding = array.get().holding();

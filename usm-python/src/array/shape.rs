@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use usm_plan::shown::Shown;
@@ -18,6 +19,42 @@ impl Array {
     #[getter(T)]
     fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
         self.with_view(self.view().transposed()).into_object(py)
+    }
+
+    /// A view of the same memory with its axes in another order: all in reverse without arguments,
+    /// else ``axes``, each once. :class:`ValueError` for others.
+    ///
+    /// >>> usm.zeros((2, 3, 4), device="host").transpose(0, 2, 1).shape
+    /// (2, 4, 3)
+    #[pyo3(signature = (*axes))]
+    fn transpose<'py>(&self, axes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Self>> {
+        let py = axes.py();
+        let view = self.view();
+        let given = match axes.get_item(0) {
+            Ok(first) if axes.len() == 1 && first.is_none() => None,
+            Ok(first) if axes.len() == 1 => match first.try_iter() {
+                Ok(all) => Some(all.collect::<PyResult<Vec<_>>>()?),
+                Err(_) => Some(vec![first]),
+            },
+            Ok(_) => Some(axes.iter().collect()),
+            Err(_) => None,
+        };
+        let Some(given) = given else { return self.transposed(py) };
+        let ndim = view.ndim();
+        let one = |axis: Bound<'py, PyAny>| {
+            let axis: isize = axis.extract()?;
+            let place = if axis < 0 { axis.checked_add_unsigned(ndim) } else { Some(axis) };
+            // Those outside are refused with the others.
+            Ok(place.and_then(|place| usize::try_from(place).ok()).unwrap_or(ndim))
+        };
+        let order = given.into_iter().map(one).collect::<PyResult<Vec<usize>>>()?;
+        let permuted = view.permuted(&order).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "transpose: the axes {} of an array of {ndim} dimensions: name each once, from 0 or from -1 down",
+                Shown(&axes.to_string())
+            ))
+        })?;
+        self.with_view(permuted).into_object(py)
     }
 
     /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if

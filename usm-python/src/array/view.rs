@@ -116,6 +116,11 @@ impl View {
         self.with(self.layout.transposed())
     }
 
+    /// The same storage with axes in another order; `None` unless each is named once.
+    pub(crate) fn permuted(&self, axes: &[usize]) -> Option<Self> {
+        self.layout.permuted(axes).ok().map(|layout| self.with(layout))
+    }
+
     /// The same elements with another shape, if that needs no copy.
     pub(crate) fn reshaped(&self, shape: Axes) -> PyResult<Self> {
         Ok(self.with(self.layout.reshaped(shape).or_raise()?))

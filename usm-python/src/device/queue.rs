@@ -17,6 +17,7 @@ use crate::device::runtime::Stream;
 use crate::exchange::capsule;
 use crate::exchange::cuda;
 use crate::exchange::sycl;
+use crate::process::wait::UNTIL_SIGNALS;
 use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::{self, Class, OrRaise};
@@ -206,9 +207,6 @@ impl PyEvent {
         }
     }
 }
-
-/// Interval of the checks for signals (Ctrl-C) during a wait.
-const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Waits for the work that `pending` finds in flight, at most `timeout` seconds in total, without
 /// the interpreter. Calls `pending` once: work submitted during the wait does not count. Raises a

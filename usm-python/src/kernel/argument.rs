@@ -583,9 +583,14 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
     };
     found.ok_or_else(|| {
         let remedy = match dtype.kind() {
-            Kind::Void => "; of structures, pass fields such as `x[\"name\"]`",
-            _ if !dtype.is_native() => "; swap the bytes with `x.astype(x.dtype.newbyteorder(\"=\"))`",
-            _ => "",
+            Kind::Void => "; of structures, pass fields such as `x[\"name\"]`".to_owned(),
+            _ if !dtype.is_native() => {
+                format!(
+                    "; swap the bytes with `x.astype(\"{}\")`",
+                    dtype.to_string().replace(['<', '>'], "=")
+                )
+            }
+            _ => String::new(),
         };
         Class::Kernel.error(format!(
             "{}: elements of type {dtype} are not for kernels; bool, int8 to int64, uint8 to uint64, float16 \

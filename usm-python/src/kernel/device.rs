@@ -13,6 +13,7 @@ use usm_kernel_jit::program::ALL;
 use super::code::Source;
 use super::launch::Prepared;
 use crate::device::runtime::Stream;
+use crate::process::wait;
 use crate::storage::{Storage, turns_of};
 use crate::text::error::OrRaise;
 
@@ -105,11 +106,8 @@ pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dy
     let record = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
     py.detach(|| record.fill(&stream.queue, 0, bytes, &[0])).or_raise()?;
     let event = run(py, prepared, Some(&record), after)?;
-    let found = py.detach(|| {
-        event.wait()?;
-        record.read(&stream.queue, 0, bytes, vec![0; bytes])
-    });
-    let found = found.or_raise()?;
+    wait::for_event(py, &event)?;
+    let found = py.detach(|| record.read(&stream.queue, 0, bytes, vec![0; bytes])).or_raise()?;
     let word = |place: usize| Literal::from_ne_bytes(Scalar::U32, &found[4 * place..]).bits as u32;
     prepared.code.recorded(ALL, core::array::from_fn(word), &prepared.arguments)
 }

@@ -19,6 +19,7 @@ use super::{device, host, print};
 use crate::device::queue::{After, PyEvent};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
+use crate::process::wait;
 use crate::storage::transfer;
 use crate::text::error::{Class, OrRaise};
 
@@ -78,7 +79,7 @@ impl PyLaunch {
             Mode::Run => {
                 let prepared = self.prepare(py, arguments)?;
                 if let Some(event) = self.start(arguments, prepared, &[])? {
-                    py.detach(|| event.wait()).or_raise()?;
+                    wait::for_event(py, &event)?;
                 }
                 Ok(None)
             }
@@ -252,7 +253,7 @@ impl PyLaunch {
         if prepared.code.log.is_some() {
             // A launch that failed midway has printed.
             let outcome = event.and_then(|event| match event {
-                Some(event) => py.detach(|| event.wait()).or_raise(),
+                Some(event) => wait::for_event(py, &event),
                 None => Ok(()),
             });
             // Results stay when printing fails.
@@ -266,7 +267,7 @@ impl PyLaunch {
         let event = event?;
         if has_copies(&prepared.arguments) {
             if let Some(event) = event {
-                py.detach(|| event.wait()).or_raise()?;
+                wait::for_event(py, &event)?;
             }
             self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
             prepared.copy_back(py)?;

@@ -16,9 +16,10 @@ use super::range::Sizes;
 use crate::device::defaults;
 use crate::device::queue::{After, PyEvent};
 use crate::exchange::import;
+use crate::process::wait;
 use crate::storage::transfer;
 use crate::text::argument;
-use crate::text::error::{Class, OrRaise};
+use crate::text::error::Class;
 
 /// Code built for the device of a queue: OpenCL C, CUDA C or PTX as a text, SPIR-V as bytes.
 ///
@@ -218,8 +219,22 @@ fn start(
         let event = unsafe { device::submit(&stream, function, range, &slots, &memory, after) };
         event.map_err(|error| error.to_string())
     });
-    let event = event.map_err(|message| refused(&message))?;
-    py.detach(|| event.wait()).or_raise()?;
+    let event = event.map_err(|message| {
+        if !message.contains("the size of the argument") {
+            return refused(&message);
+        }
+        // The runtime does not name the argument.
+        let scalars = passed.iter().enumerate().filter_map(|(place, one)| match one {
+            DeviceArgument::Value(literal) => {
+                Some(format!("{} has {} bytes", name(place), literal.ty.bytes()))
+            }
+            _ => None,
+        });
+        let scalars: Vec<String> = scalars.collect();
+        let scalars = scalars.join(", ");
+        refused(&format!("{message}; {scalars}: pass np.int32(n) for an int, np.float32(x) for a float"))
+    })?;
+    wait::for_event(py, &event)?;
     check_unmoved(given, arguments.iter().enumerate(), &moved)?;
     for argument in &arguments {
         if let Argument::Array(memory) = argument

@@ -9,3 +9,4 @@ pub(crate) mod interpreter;
 pub(crate) mod once;
 pub(crate) mod pickled;
 pub(crate) mod symbol;
+pub(crate) mod wait;

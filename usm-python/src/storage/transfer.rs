@@ -16,6 +16,7 @@ use crate::array::scalar::MAX_BYTES;
 use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::import;
+use crate::process::wait;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
 use crate::storage::reserve::{self, Blank};
@@ -133,6 +134,7 @@ pub(crate) fn convert(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<bool> 
     }
     let from_view = src.view.broadcast_to(dst.view.shape())?;
     let src = Side { view: from_view, ..src.clone() };
+    wait_for_both(py, dst, &src)?;
     let convert = || {
         dst.with_end(|to| {
             // SAFETY: the memory is a driver's, so any bytes in it are values.
@@ -171,10 +173,17 @@ const PIECE: usize = 256 << 20;
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     let Some(src) = prepare(dst, src)? else { return Ok(()) };
+    wait_for_both(py, dst, &src)?;
     if dst.view.nbytes() > PIECE && !dst.storage.overlaps(&src.storage) {
         return copy_in_pieces(py, dst, &src);
     }
     py.detach(|| copy_elements(dst, &src)).or_raise()
+}
+
+/// Waits for work that the copy would wait for, in a way that Ctrl-C ends.
+fn wait_for_both(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    wait::for_uses(py, &src.storage, Access::Read)?;
+    wait::for_uses(py, &dst.storage, Access::Write)
 }
 
 /// Copies large layouts in pieces along the first axis that has several elements.
@@ -285,6 +294,7 @@ pub(crate) fn read_one(py: Python<'_>, holding: &Holding, offset: usize) -> PyRe
     {
         return Ok(bytes);
     }
+    wait::for_uses(py, storage, Access::Read)?;
     let one = One::new(bytes, size);
     let read = || storage.read(&holding.stream.queue, offset, size, one);
     py.detach(read).or_raise().map(|one| *one.0)
@@ -296,6 +306,7 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
     if size < 2 || !src.view.is_c_contiguous() {
         return reserve::bytes(py, &to_bytes(py, src)?);
     }
+    wait::for_uses(py, storage, Access::Read)?;
     let blank = Blank::new(py, size)?;
     // SAFETY: the object keeps its bytes.
     let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset(), blank.room(), blank) };
@@ -309,6 +320,7 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     if src.view.nbytes() == 0 {
         return Ok(Vec::new());
     }
+    wait::for_uses(py, &src.storage, Access::Read)?;
     py.detach(|| src.with_end(copy::packed::<u8, _, _>)).or_raise()
 }
 
@@ -382,13 +394,14 @@ pub(crate) fn copy_async(
 /// Waits until a consumer that does not know our events may access the memory. Returns its address.
 pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     storage.escape();
-    py.detach(|| storage.wait_for_uses()).or_raise()
+    wait::for_uses(py, storage, Access::Write)
 }
 
 /// [`expose`] for access by the host. The duration of that access is unknown: for memory without
 /// concurrent access, Python code must separate its launches from its own accesses, as with every
 /// library.
 pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
+    wait::for_uses(py, storage, Access::Write)?;
     // SAFETY: it only waits.
     let wait = || unsafe { storage.allocation() }.wait_for_host(Access::Write).map(drop);
     py.detach(wait).or_raise()

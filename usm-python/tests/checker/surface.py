@@ -111,6 +111,8 @@ def arrays() -> None:
     usm.copy(made, array)
     assert_type(made.reshape(6).reshape((3, -1)).T.copy(kind="host", queue=None), usm.Array)
     assert_type(made.T.ravel(), usm.Array)
+    assert_type(made.transpose(1, 0), usm.Array)
+    assert_type(made.transpose((1, 0)), usm.Array)
     assert_type(made.ravel(order="F"), usm.Array)
     if made.device is not None and made.device.backend == "sycl":
         assert_type(made.usm_type, Kind)

@@ -53,6 +53,11 @@ impl Generator {
                     let (one, two) = (self.expr(ty, depth - 1), self.expr(by, depth - 1));
                     Expr::binary(operator, one, two, place)
                 }
+                3 if matches!(ty, Scalar::U32 | Scalar::U64) && self.random.percent(50) => {
+                    let float = if ty == Scalar::U32 { Scalar::F32 } else { Scalar::F64 };
+                    let value = self.expr(float, depth - 1);
+                    self.bits_of(value)
+                }
                 3 => {
                     // Converts to a float and back, with one rounding.
                     let float = *self.random.pick(&[Scalar::F32, Scalar::F64]);
@@ -117,6 +122,13 @@ impl Generator {
                 let argument = self.expr(ty, depth - 1);
                 Expr { kind: ExprKind::Math(*self.random.pick(ROUNDINGS), vec![argument]), ty, place }
             }
+            4 if self.random.percent(50) => {
+                // Whole numbers, in which only the lowest bits of the mantissa change.
+                let value = self.expr(ty, depth - 1);
+                let whole = self.bits_of(value);
+                let one = Expr::literal(Literal::integer(whole.ty, 3), place);
+                Expr::binary(Binary::Xor, whole, one, place).bits(ty, place)
+            }
             4 => {
                 let from = *self.random.pick(&TYPES[1..]);
                 let value = self.expr(from, depth - 1).cast(ty, place);
@@ -128,6 +140,15 @@ impl Generator {
                 Expr::binary(operator, one, two, place)
             }
         }
+    }
+
+    /// The bits of a float, which is a whole number around 1,024 first: no device has another NaN
+    /// or zero, or flushes it.
+    fn bits_of(&mut self, value: Expr) -> Expr {
+        let (ty, place) = (value.ty, self.place());
+        let far = if ty == Scalar::F32 { Literal::f32(1024.0) } else { Literal::f64(1024.0) };
+        let whole = self.tame(value);
+        Expr::binary(Binary::Add, whole, Expr::literal(far, place), place).bits(ty.unsigned(), place)
     }
 
     /// Converts a float, also a NaN, to an integer that is small enough for further arithmetic.

@@ -163,7 +163,7 @@ pub fn one_source_with_labels<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Constants of types, infinity and what is no number.
+/// Constants of types, infinity, what is no number, and the bits of numbers.
 pub fn one_source_with_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let plain = kernels::limits_plain();

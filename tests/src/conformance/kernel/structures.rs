@@ -1,4 +1,4 @@
-//! Arrays of structures whose fields have several types, in every memory.
+//! Structures whose fields have several types: arrays of them in every memory, and values.
 
 use usm_core::QueueOrder;
 use usm_kernel::prelude::*;
@@ -68,12 +68,25 @@ with_text! { MIXED mixed:
     }
 
     #[kernel]
+    pub(super) fn shifted(bodies: &mut [Body], by: Body, rest: u32) {
+        let i = global_id(0);
+        let from = i + by.id as u64;
+        if from < bodies.len() && i < by.count as u64 {
+            let mut b = bodies[from];
+            b.mass *= by.mass;
+            b.kind = b.kind ^ by.kind;
+            b.flag = by.flag;
+            bodies[from] = Body { place: by.place, rest: rest + by.rest, ..b };
+        }
+    }
+
+    #[kernel]
     pub(super) fn picked(index: &[u32], bodies: &[Body], ids: &mut [u32]) {
         ids[global_id(0)] = bodies[index[global_id(0)] as u64].id;
     }
 }
 
-use mixed::{Body, moved, picked, turned};
+use mixed::{Body, moved, picked, shifted, turned};
 
 const ITEMS: usize = 40;
 
@@ -114,7 +127,7 @@ fn wanted_turned(bodies: &[Body]) -> Vec<Body> {
     (0..ITEMS).map(one).collect()
 }
 
-/// Elements, copies, references, local and private arrays: by the attribute and from text.
+/// Elements, copies, references, local and private arrays, values: by the attribute and from text.
 pub fn one_source_with_fields_of_several_types<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let (mut wanted, others) = (bodies(3), bodies(7));
@@ -143,6 +156,29 @@ pub fn one_source_with_fields_of_several_types<B: Programmable>(fixture: &Fixtur
             Argument::value(1.5_f32),
         ];
         launch.check(&arguments).expect("no fault");
+        let interpreted = launch.interpret(&arguments, &mut || true).expect("no fault").expect("an end");
+        assert_eq!(interpreted[0], bytemuck::cast_slice::<Body, u8>(&wanted));
+        launch.run(&arguments).expect("a launch").wait().expect("an end");
+        assert_eq!(array.read().expect("a view")[..], wanted[..]);
+    }
+    let by = Body { mass: 0.5, place: -2.5, id: 3, count: 20, kind: 129, flag: -7, rest: u32::MAX };
+    let mut wanted = bodies(3);
+    for b in &mut wanted[3..23] {
+        let (mass, kind) = (b.mass * by.mass, b.kind ^ by.kind);
+        *b = Body { mass, kind, id: b.id, count: b.count, rest: 10, ..by };
+    }
+    for ready in ready_in_every_format::<shifted, B, 1>(fixture.context) {
+        let mut array = shared(&queue, &bodies(3));
+        let proof = items().proof(shifted, (&mut array, by, 11)).expect("arguments");
+        assert_eq!(proof, Proof::PROVEN);
+        items().check(shifted, (&mut array, by, 11)).expect("no fault");
+        items().run_on(&ready, shifted, (&mut array, by, 11)).expect("a launch").wait().expect("an end");
+        assert_eq!(array.read().expect("a view")[..], wanted[..]);
+        let mut array = shared(&queue, &bodies(3));
+        let arguments =
+            [Argument::write_structures(&mut array), Argument::structure(&by), Argument::value(11_u32)];
+        let function = text("shifted");
+        let launch = function.launch(&queue, &[ITEMS as u64]);
         let interpreted = launch.interpret(&arguments, &mut || true).expect("no fault").expect("an end");
         assert_eq!(interpreted[0], bytemuck::cast_slice::<Body, u8>(&wanted));
         launch.run(&arguments).expect("a launch").wait().expect("an end");

@@ -118,7 +118,7 @@ impl Writer<'_> {
     }
 
     /// Converts the bits of a number to an integer of its width, and back.
-    fn bits_of(&self, ty: Scalar) -> [&'static str; 2] {
+    pub(super) fn bits_of(&self, ty: Scalar) -> [&'static str; 2] {
         match (self.dialect, ty) {
             (Dialect::OpenCl, Scalar::F32) => ["as_uint", "as_float"],
             (Dialect::OpenCl, Scalar::F64) => ["as_ulong", "as_double"],

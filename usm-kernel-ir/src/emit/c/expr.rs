@@ -67,6 +67,15 @@ impl Writer<'_> {
                 }
                 format!("(({c})({value}))")
             }
+            ExprKind::Bits(operand) => {
+                let value = self.expr(operand);
+                let number = if expr.ty.is_integer() { operand.ty } else { expr.ty };
+                if number.is_half() {
+                    return value;
+                }
+                let [bits, number] = self.bits_of(number);
+                format!("{}({value})", if expr.ty.is_integer() { bits } else { number })
+            }
             ExprKind::Select(condition, one, two) => {
                 // A conditional of narrow integers would have type `int`, which functions such as
                 // `min` do not accept beside a narrow integer.

@@ -71,6 +71,8 @@ impl Writer<'_> {
             ExprKind::Cast(operand) if operand.ty.is_half() => format!("({}).to_f32()", self.expr(operand)),
             ExprKind::Cast(operand) if expr.ty.is_half() => format!("{ty}::from_f32({})", self.expr(operand)),
             ExprKind::Cast(operand) => format!("({} as {ty})", self.expr(operand)),
+            ExprKind::Bits(operand) if expr.ty.is_integer() => format!("({}).to_bits()", self.expr(operand)),
+            ExprKind::Bits(operand) => format!("{ty}::from_bits({})", self.expr(operand)),
             ExprKind::Select(condition, one, two) => {
                 format!(
                     "(if {} {{ {} }} else {{ {} }})",

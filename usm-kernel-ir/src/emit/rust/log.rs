@@ -42,7 +42,7 @@ impl Writer<'_> {
         let arguments = self.kernel.arguments();
         let stated = arguments.iter().map(|parameter| match parameter {
             Parameter::Array(id) => array(Some(*id)),
-            Parameter::Value(id) => format!("__p{}", id.0),
+            Parameter::Value(id) => self.value_name(*id),
         });
         let log = (!self.kernel.logs().is_empty()).then(|| array(None));
         stated.chain(log).map(|name| name + ", ").collect()
@@ -55,7 +55,7 @@ impl Writer<'_> {
         }
         let (path, name, d) = (self.path, self.name, self.kernel.dimensions);
         self.line(&format!(
-            "impl {path}::generated::Prints for {name} {{ const NODES: ::core::option::Option<&'static str> = <Self as {path}::generated::Written<{d}>>::IR; }}"
+            "// SAFETY: text form and body are of one source.\n#[allow(clippy::undocumented_unsafe_blocks)]\nunsafe impl {path}::generated::Prints for {name} {{ const NODES: ::core::option::Option<&'static str> = <Self as {path}::generated::Written<{d}>>::IR; }}"
         ));
     }
 }

@@ -19,7 +19,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{SpirV, c, checked, function};
-use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
+use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, ValueId, VarId};
 use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, of_row, phases};
 use crate::proof::Claims;
@@ -224,13 +224,25 @@ impl Writer<'_> {
                             format!("&[{element}]"),
                         ),
                     };
-                    let structure = kernel.structures.iter().find(|(known, _)| known == id);
-                    let passing = match (structure, &array.space) {
+                    let passing = match (kernel.structure(*parameter), &array.space) {
                         (None, _) => passing,
-                        (Some((_, of)), Space::Write) => format!("WriteFields<{}>", of.name),
-                        (Some((_, of)), _) => format!("ReadFields<{}>", of.name),
+                        (Some(of), Space::Write) => format!("WriteFields<{}>", of.name),
+                        (Some(of), _) => format!("ReadFields<{}>", of.name),
                     };
                     (self.array(*id), passing, form, view)
+                }
+                Parameter::Value(id) if kernel.fields(*id).is_some() => {
+                    let structure = kernel.structure(*parameter).map_or("", |structure| &structure.name);
+                    let fields = self.fields(*id);
+                    let types: String = fields.iter().map(|(.., ty)| format!("{ty}, ")).collect();
+                    arguments += &format!("{path}::Fields<{structure}, ({types})>, ");
+                    forms += &format!("(({types}),), ");
+                    views += &format!("{structure}, ");
+                    for (name, value, ty) in fields {
+                        names += &format!("{value}, ");
+                        parameters.push((name, ty));
+                    }
+                    continue;
                 }
                 Parameter::Value(id) => {
                     let value = kernel.value(*id);
@@ -247,7 +259,7 @@ impl Writer<'_> {
         let logs = self.logs();
         if !logs.is_empty() {
             arguments += &format!("{path}::generated::Log<{}>, ", self.name);
-            forms += "fn(), ";
+            forms += &format!("fn({}), ", self.name);
             views += &format!("{path}::generated::LogView<'_, F>, ");
         }
         for (name, member, view) in logs {
@@ -340,7 +352,11 @@ impl Writer<'_> {
                 "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
             ));
             for (index, _) in kernel.values.iter().enumerate() {
-                self.line(&format!("let __p{index} = *__p{index}{};", self.widened(index)));
+                let value = match kernel.field_of(ValueId(index as u32)) {
+                    Some((first, field)) => format!("__s{}.{field}", first.0),
+                    None => format!("*__p{index}{}", self.widened(index)),
+                };
+                self.line(&format!("let __p{index} = {value};"));
             }
             let at = self.text.len();
             self.line(&format!("[{lengths}]\n}}"));

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Writer;
-use crate::kernel::{Kernel, Parameter};
+use crate::kernel::{Kernel, Parameter, ValueId};
 use crate::proof::{Claims, Condition, Number};
 use crate::scalar::Scalar;
 
@@ -46,13 +46,14 @@ impl Writer<'_> {
         self.line(&format!(
             "fn scalars(&self, __values: &{path}::Values<Self::Arguments>, __each: &mut dyn ::core::ops::FnMut(u64)) {{"
         ));
-        for (place, parameter) in kernel.arguments().iter().enumerate() {
+        for parameter in &kernel.parameters {
             let Parameter::Value(id) = parameter else { continue };
+            let value = value_of_launch(kernel, *id);
             self.line(&match kernel.value(*id).ty {
                 Scalar::F32 | Scalar::F64 | Scalar::F16 | Scalar::Bf16 => {
-                    format!("__each(__values.{place}.to_bits() as u64);")
+                    format!("__each({value}.to_bits() as u64);")
                 }
-                _ => format!("__each(__values.{place} as u64);"),
+                _ => format!("__each({value} as u64);"),
             });
         }
         self.line("}");
@@ -208,11 +209,11 @@ impl<'k> Numbers<'k> {
                 }
             }
             Number::Value(id) => {
-                let (position, ty) = (self.position(Parameter::Value(*id)), self.kernel.value(*id).ty);
+                let (value, ty) = (value_of_launch(self.kernel, *id), self.kernel.value(*id).ty);
                 if ty.bits() == 64 && !ty.is_signed() {
-                    self.define_fitting(format!("__range.signed(__values.{position} as u64)"))
+                    self.define_fitting(format!("__range.signed({value} as u64)"))
                 } else {
-                    self.define(format!("__values.{position} as i64"))
+                    self.define(format!("{value} as i64"))
                 }
             }
             Number::Add(pair) => self.node(pair, "i64::checked_add"),
@@ -222,10 +223,6 @@ impl<'k> Numbers<'k> {
             Number::Min(pair) => self.extreme(pair, true),
             Number::Max(pair) => self.extreme(pair, false),
         }
-    }
-
-    fn position(&self, parameter: Parameter) -> usize {
-        self.kernel.arguments().iter().position(|found| *found == parameter).unwrap_or(0)
     }
 
     fn node(&mut self, pair: &Arc<(Number, Number)>, function: &str) -> usize {
@@ -276,4 +273,14 @@ impl<'k> Numbers<'k> {
         self.defined.insert(value, variable);
         variable
     }
+}
+
+/// A value among those of a launch.
+fn value_of_launch(kernel: &Kernel, id: ValueId) -> String {
+    let (first, field) = match kernel.field_of(id) {
+        Some((first, field)) => (first, format!(".{field}")),
+        None => (id, String::new()),
+    };
+    let place = kernel.arguments().iter().position(|found| *found == Parameter::Value(first));
+    format!("__values.{}{field}", place.unwrap_or(0))
 }

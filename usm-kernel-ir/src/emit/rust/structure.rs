@@ -1,5 +1,5 @@
-//! Arrays of structures whose fields have several types: one argument, and an array for each type
-//! over its memory.
+//! Structures: one argument, and an array for each type of fields over its memory, or a value for
+//! each field.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::Writer;
 use super::names::stored;
-use crate::kernel::{ArrayId, Space};
+use crate::kernel::{ArrayId, Parameter, Space, ValueId};
 
 impl Writer<'_> {
     /// The arrays of an argument of structures; none for other arguments.
@@ -18,27 +18,48 @@ impl Writer<'_> {
     /// Whether an array has its memory with others. The compiler must not take it for one that
     /// nothing else refers to.
     pub(super) fn is_column(&self, id: ArrayId) -> bool {
-        let arrays = |(first, _): &(ArrayId, _)| self.columns_of(*first);
+        let arrays = |(first, _): &(Parameter, _)| match first {
+            Parameter::Array(first) => self.columns_of(*first),
+            Parameter::Value(_) => Vec::new(),
+        };
         self.kernel.structures.iter().map(arrays).any(|arrays| arrays.len() > 1 && arrays.contains(&id))
     }
 
     /// The parameter of structures, its form in types of the language, and its view.
-    pub(super) fn structures(&self, id: ArrayId) -> (String, &'static str, String) {
+    pub(super) fn structures(&self, id: ArrayId) -> (String, String, String) {
         let path = self.path;
         let found = self.kernel.columns(id);
         let (name, count) = found.map_or(("", 0), |(structure, arrays)| (&*structure.name, arrays.len()));
         match self.kernel.array(id).space {
             Space::Write => (
                 format!("WriteColumns<{name}, {count}>"),
-                "(&'static mut [u8],)",
+                format!("(&'static mut [u8], [(); {count}])"),
                 format!("{path}::generated::WrittenColumns<'_, {name}>"),
             ),
             _ => (
                 format!("ReadColumns<{name}, {count}>"),
-                "(&'static [u8],)",
+                format!("(&'static [u8], [(); {count}])"),
                 format!("{path}::generated::Columns<'_, {name}>"),
             ),
         }
+    }
+
+    /// The variable of each field of a structure by value, its value, and its type; none for other
+    /// values.
+    pub(super) fn fields(&self, id: ValueId) -> Vec<(String, String, String)> {
+        let Some((structure, values)) = self.kernel.fields(id) else { return Vec::new() };
+        let fields = structure.fields.iter().zip(values);
+        fields
+            .map(|((name, ty), value)| {
+                (format!("__p{}", value.0), format!("__s{}.{name}", id.0), stored(*ty).into())
+            })
+            .collect()
+    }
+
+    /// The name of an argument that is a value.
+    pub(super) fn value_name(&self, id: ValueId) -> String {
+        let letter = if self.kernel.fields(id).is_some() { 's' } else { 'p' };
+        format!("__{letter}{}", id.0)
     }
 
     /// The variable of each column, its value, and its type.

@@ -81,6 +81,12 @@ impl Writer<'_> {
                 let value = self.expr(operand);
                 self.cast(operand.ty, expr.ty, value)
             }
+            ExprKind::Bits(operand) => {
+                let value = self.expr(operand);
+                // Numbers of 16 bits are such integers here.
+                let is_half = operand.ty.is_half() || expr.ty.is_half();
+                if is_half { value } else { self.op(Op::Bitcast, ty, &[value]) }
+            }
             ExprKind::Select(condition, one, two) => self.select(condition, one, two),
             ExprKind::Math(function, arguments) => {
                 let number = match function {

@@ -143,6 +143,10 @@ impl Walker<'_> {
                 }
                 self.unknown_of(expr, None, None, Needs::none())
             }
+            ExprKind::Bits(operand) => {
+                let _ = self.value(operand, state);
+                self.unknown_of(expr, None, None, Needs::none())
+            }
             ExprKind::Value(_) => self.unknown_of(expr, None, None, Needs::none()),
         }
     }

@@ -48,6 +48,11 @@ impl Writer<'_> {
                 let value = self.lanes(row, operand);
                 self.cast_lanes(operand.ty, expr.ty, value)
             }
+            ExprKind::Bits(operand) => {
+                let value = self.lanes(row, operand);
+                let values = self.spread(value, operand.ty);
+                values.into_iter().map(|value| self.as_type(type_of(expr.ty), value)).collect()
+            }
             ExprKind::Select(condition, one, two) => {
                 let condition = self.lanes(row, condition);
                 let condition = self.spread(condition, Scalar::Bool);

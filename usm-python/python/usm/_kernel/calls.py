@@ -59,6 +59,8 @@ class Calls:
             return self.word(function.__name__, node, alone)
         if kind is DeviceFunction:
             return self.inline_call(function, node)
+        if kind is Method and function.name == "view":
+            return self.viewed(function.reference, node)
         if kind is Method and function.reference.__class__ in (Cpx, Val):
             self.given_arguments(node, 0)
             return self.conjugated(function.reference)

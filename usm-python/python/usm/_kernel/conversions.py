@@ -3,7 +3,7 @@
 import ast
 import types as pytypes
 
-from .types import COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
+from .types import BITS, COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
 from .values import Arr, Cpx, Rec, Static, Val, number
 
 _GREATEST = (1 << 63) - 1
@@ -90,6 +90,24 @@ class Conversions:
             return number(value.const, ty, self.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
+
+    def viewed(self, value, node):
+        """`value.view(dtype)`: the number of another type with the same bits, as NumPy's numbers have it."""
+        given = self.expr(node.args[0]) if len(node.args) == 1 and not node.keywords else None
+        ty = of_dtype(given.value) if given.__class__ is Static else None
+        if ty is None or ty == "bool" or value.ty == "bool" or ty in COMPLEX:
+            raise self.error(node, "`view` takes the type of a number, such as `x.view(np.uint32)`")
+        here = STORED[value.ty]
+        if BITS[here] != BITS[ty]:
+            wide = f"{NAMES[here]} has {BITS[here]} bits, {NAMES[ty]} {BITS[ty]}"
+            raise self.error(node, f"`view` keeps the bits: {wide}")
+        if is_float(here) == is_float(ty):
+            return self.cast(value, ty)
+        word = f"u{BITS[here]}"
+        if is_float(here):
+            found = Val(f"(bits {word} {self.to(value, here)} {self.at})", word, None, None, value.pure)
+            return self.cast(found, ty)
+        return Val(f"(bits {ty} {self.to(value, word)} {self.at})", ty, None, None, value.pure)
 
     def computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""

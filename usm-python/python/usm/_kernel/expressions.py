@@ -58,6 +58,8 @@ class Expressions:
             raise self.error(node, f"`{found.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")
         if found.__class__ in (Cpx, Val) and node.attr in ("conjugate", "conj"):
             return Static(Method(found, node.attr))
+        if found.__class__ is Val and node.attr == "view":
+            return Static(Method(found, node.attr))
         if found.__class__ is Cpx or (found.__class__ is Val and node.attr in ("real", "imag")):
             return self.complex_attribute(found, node.attr, node)
         if found.__class__ is Reference:

@@ -1,0 +1,99 @@
+//! Structures by value. Devices get an argument for each field.
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use usm_core::{Access, Allocation, Backend};
+
+#[cfg(feature = "alloc")]
+use super::Passed;
+use super::{Bind, Parameter, ParameterInfo, Passing, Sealed, Structure};
+use crate::sharing::Sharing;
+
+/// A structure by value, passed as it is. `T` is the tuple of the types of its fields.
+#[derive(Debug)]
+pub struct Fields<S, T>(PhantomData<(S, T)>);
+
+/// The types of the fields of a structure: a tuple of one to sixteen.
+pub trait FieldTypes: Sealed + 'static {
+    /// The bytes of each field.
+    const SIZES: &'static [usize];
+}
+
+macro_rules! field_types {
+    ($first:ident $($ty:ident)*) => {
+        impl<$first: Pod, $($ty: Pod),*> FieldTypes for ($first, $($ty,)*) {
+            const SIZES: &'static [usize] = &[size_of::<$first>(), $(size_of::<$ty>()),*];
+        }
+        field_types!($($ty)*);
+    };
+    () => {};
+}
+
+field_types!(T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 T14 T15);
+
+/// The bytes of each field of a structure, which has no others.
+const fn sizes<S: Structure, T: FieldTypes>() -> &'static [usize] {
+    const {
+        let (mut bytes, mut number) = (0, 0);
+        while number < T::SIZES.len() {
+            bytes += T::SIZES[number];
+            number += 1;
+        }
+        assert!(bytes == size_of::<S>(), "a structure of kernels has the bytes of its fields and no others");
+        T::SIZES
+    }
+}
+
+impl<S, T> Sealed for Fields<S, T> {}
+impl<S: Structure, T: FieldTypes> Parameter for Fields<S, T> {
+    type Raw = S;
+    type View<'v, F: Sharing> = S;
+    type Value = S;
+    type Form = (T,);
+    const INFO: ParameterInfo = ParameterInfo { passing: Passing::Value, element_bytes: size_of::<S>() };
+
+    #[inline]
+    fn value(view: &S) -> S {
+        *view
+    }
+
+    #[inline]
+    fn raw_value(raw: &S) -> S {
+        *raw
+    }
+
+    fn view_len(_: &S) -> usize {
+        1
+    }
+
+    #[inline]
+    fn reborrow<F: Sharing>(view: &mut S) -> S {
+        *view
+    }
+
+    fn raw_len(_: &S) -> usize {
+        1
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &S) -> Passed<'_> {
+        Passed::Fields(bytemuck::bytes_of(raw), sizes::<S, T>())
+    }
+
+    unsafe fn view<F: Sharing>(raw: &S) -> S {
+        let _ = sizes::<S, T>();
+        *raw
+    }
+}
+
+// SAFETY: it refers to no memory.
+unsafe impl<S: Structure, T: FieldTypes, B: Backend> Bind<Fields<S, T>, B> for S {
+    fn raw(&mut self) -> S {
+        *self
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        None
+    }
+}

@@ -1,0 +1,43 @@
+"""Interrupts waits for a kernel that never ends on a device: `case.py SELECTOR`."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import usm
+
+
+@usm.kernel
+def forever(a):
+    while a[0] > -1:
+        a[0] = a[0] * 1
+
+
+queue = usm.Queue(sys.argv[1])
+a, other = usm.zeros(4, queue=queue), usm.zeros(4, queue=queue)
+waits = {
+    "call": lambda: forever[1](a),
+    "wait": a.wait,
+    "tolist": a.tolist,
+    "item": a[0].item,
+    "asarray": lambda: np.asarray(a),
+    "copy": lambda: usm.copy(other, a),
+    "to_numpy": lambda: usm.to_numpy(a),
+    "synchronize": queue.wait,
+}
+for name, wait in waits.items():
+    threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGINT))).start()
+    start = time.monotonic()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        took = time.monotonic() - start
+        print(name, "interrupted" if took < 10 else took, flush=True)
+    else:
+        print(name, "ran to its end", flush=True)
+# No runtime can stop the kernel.
+os._exit(0)
