@@ -92,7 +92,7 @@ class Conversions:
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
 
     def viewed(self, value, node):
-        """`value.view(dtype)`: the number of another type with the same bits, as NumPy's numbers have it."""
+        """`value.view(dtype)`: the number of another type with the same bits."""
         given = self.expr(node.args[0]) if len(node.args) == 1 and not node.keywords else None
         ty = of_dtype(given.value) if given.__class__ is Static else None
         if ty is None or ty == "bool" or value.ty == "bool" or ty in COMPLEX:
