@@ -209,6 +209,7 @@ MEMBERS = {
             Read(lambda it: it.view("i1").tobytes()),
             Flag(lambda it: it.view("i1").readonly),
         ],
+        "transpose": [Write(lambda it, value: it.transpose().fill(value)), Read(lambda it: it.transpose(range(it.ndim)).tobytes())],
         "reshape": [Write(lambda it, value: it.reshape(-1).fill(value)), Read(lambda it: it.reshape(-1).tobytes())],
         "ravel": [Write(lambda it, value: it.ravel("F").fill(value)), Read(lambda it: it.ravel().tobytes())],
         "copy": [Read(lambda it: it.copy().tobytes()), Read(lambda it: it.copy(kind="device").tobytes())],
