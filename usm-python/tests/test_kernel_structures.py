@@ -304,7 +304,7 @@ def field_of(*fields, **words):
     [
         (field_of(("x", "i2"), ("y", "f4")), r"field `y` has 4 bytes, and is at byte 2 of the structure, no multiple of that: use `np.dtype\(.., align=True\)`"),
         (field_of(("x", "f4"), ("y", "i2")), r"field `x` has 4 bytes, and is in structures of 6 bytes"),
-        (field_of(("x", ">f4"), ("y", "f4")), r"field `x`: elements of type >f4 .*newbyteorder"),
+        (field_of(("x", ">f4"), ("y", "f4")), r"field `x`: elements of type >f4 .*astype\(.=f4.\)"),
         (field_of(("x", "f4"), ("y", "S4")), r"field `y`: elements of type .*S4 are not for kernels"),
         (field_of(("e", "f4", (0, 3)), ("x", "f4"), ("y", "f4")), "field `e` has no elements"),
         (field_of(("x", "f4"), ("y", "O")), "field `y` is a Python object, which no kernel reads; pass the other fields"),

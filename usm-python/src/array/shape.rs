@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use usm_plan::shown::Shown;
@@ -32,19 +32,27 @@ impl Array {
         let view = self.view();
         let given = match axes.get_item(0) {
             Ok(first) if axes.len() == 1 && first.is_none() => None,
-            Ok(first) if axes.len() == 1 => match first.try_iter() {
-                Ok(all) => Some(all.collect::<PyResult<Vec<_>>>()?),
-                Err(_) => Some(vec![first]),
-            },
+            Ok(first) if axes.len() == 1 => {
+                // One more than an array has.
+                let all = argument::items(&first, 65, |axis| Ok(axis.clone()));
+                Some(all.or_else(|error| match error.is_instance_of::<PyTypeError>(py) {
+                    true => Ok(vec![first]),
+                    false => Err(error),
+                })?)
+            }
             Ok(_) => Some(axes.iter().collect()),
             Err(_) => None,
         };
         let Some(given) = given else { return self.transposed(py) };
         let ndim = view.ndim();
         let one = |axis: Bound<'py, PyAny>| {
-            let axis: isize = axis.extract()?;
+            let wrong = || argument::type_error("axes", &axis, "the number of an axis");
+            // Those outside are refused together.
+            let axis: isize = match axis.extract() {
+                Err(error) if PyErr::is_instance_of::<PyOverflowError>(&error, py) => return Ok(ndim),
+                read => read.map_err(|error| argument::conversion_error(py, error, wrong))?,
+            };
             let place = if axis < 0 { axis.checked_add_unsigned(ndim) } else { Some(axis) };
-            // Those outside are refused with the others.
             Ok(place.and_then(|place| usize::try_from(place).ok()).unwrap_or(ndim))
         };
         let order = given.into_iter().map(one).collect::<PyResult<Vec<usize>>>()?;

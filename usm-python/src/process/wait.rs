@@ -27,7 +27,7 @@ pub(crate) fn for_uses(py: Python<'_>, storage: &Storage, access: Access) -> PyR
     }
     if let Some((address, at)) = RAISED.take()
         && address == storage.address()
-        && at.elapsed() < UNTIL_SIGNALS
+        && at.elapsed() < Duration::from_secs(1)
     {
         return Err(PyKeyboardInterrupt::new_err(()));
     }
