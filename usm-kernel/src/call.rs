@@ -19,7 +19,8 @@ use crate::order::Order;
 use crate::range::NdRange;
 use crate::shape::Shape;
 
-pub use crate::error::MOST_ARGUMENTS;
+/// Maximum number of arguments of a call, including numbers and local arrays.
+pub const MOST_ARGUMENTS: usize = crate::error::MOST_ARGUMENTS;
 
 /// Number of arguments that most calls do not exceed.
 pub const FEW_ARGUMENTS: usize = 8;

@@ -7,8 +7,8 @@ use usm_core::Name;
 use crate::proof::ShownRace;
 use crate::range::RangeError;
 
-/// Maximum number of arguments of a call, including numbers and local arrays.
-pub const MOST_ARGUMENTS: usize = 40;
+/// Maximum number of arguments of a call.
+pub(crate) const MOST_ARGUMENTS: usize = 40;
 
 /// An argument or a local array that is shorter than the kernel needs. Elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
