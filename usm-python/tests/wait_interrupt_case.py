@@ -33,7 +33,7 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 for name, wait in waits.items():
     start = time.monotonic()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
         wait()
     except KeyboardInterrupt:
         took = time.monotonic() - start
