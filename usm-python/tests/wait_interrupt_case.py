@@ -18,6 +18,10 @@ def forever(a):
 
 queue = usm.Queue(sys.argv[1])
 a, other = usm.zeros(4, queue=queue), usm.zeros(4, queue=queue)
+# Compiled before, because an interrupt would end that too.
+a[0] = -2
+forever[1](a)
+a[0] = 1
 waits = {
     "call": lambda: forever[1](a),
     "wait": a.wait,
@@ -33,7 +37,7 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 for name, wait in waits.items():
     start = time.monotonic()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
         wait()
     except KeyboardInterrupt:
         took = time.monotonic() - start
