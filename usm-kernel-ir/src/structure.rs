@@ -2,7 +2,8 @@
 //!
 //! A structure without padding is a row of numbers. If its fields have several types, an array of
 //! structures is one array for each of them, over the same memory: its columns. No two fields share
-//! a byte, so no two columns do where a kernel accesses them.
+//! a byte, so no two columns do where a kernel accesses them. The reader of Rust makes such accesses
+//! alone; nodes from elsewhere might read a field as another, which no verifier sees.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -76,19 +77,6 @@ impl Structure {
 }
 
 impl Kernel {
-    /// The structure of an array and the arrays of its columns, the array itself first. A parameter
-    /// of structures is followed by its other columns.
-    #[must_use]
-    pub fn columns(&self, array: ArrayId) -> Option<(&Structure, Vec<ArrayId>)> {
-        let structure = self.structure(Parameter::Array(array))?;
-        let from = self.parameters.iter().position(|parameter| *parameter == Parameter::Array(array))?;
-        let arrays = self.parameters[from..].iter().map_while(|parameter| match parameter {
-            Parameter::Array(id) => Some(*id),
-            Parameter::Value(_) => None,
-        });
-        Some((structure, arrays.take(structure.columns().len()).collect()))
-    }
-
     /// The structure of a parameter.
     #[must_use]
     pub fn structure(&self, parameter: Parameter) -> Option<&Structure> {
@@ -109,17 +97,41 @@ impl Kernel {
         }
     }
 
+    /// The structure of a parameter, and the parameters in a row that it is: the parameter, and
+    /// the other columns or fields. Fewer if nodes have not all.
+    fn members(&self, first: Parameter) -> Option<(&Structure, &[Parameter])> {
+        let structure = self.structure(first)?;
+        let count = match first {
+            Parameter::Array(_) => structure.columns().len(),
+            Parameter::Value(_) => structure.fields.len(),
+        };
+        let from = self.parameters.iter().position(|parameter| *parameter == first)?;
+        let rest = &self.parameters[from..];
+        Some((structure, &rest[..count.min(rest.len())]))
+    }
+
+    /// The structure of an array and the arrays of its columns, the array itself first. A parameter
+    /// of structures is followed by its other columns.
+    #[must_use]
+    pub fn columns(&self, array: ArrayId) -> Option<(&Structure, Vec<ArrayId>)> {
+        let (structure, members) = self.members(Parameter::Array(array))?;
+        let arrays = members.iter().map_while(|parameter| match parameter {
+            Parameter::Array(id) => Some(*id),
+            Parameter::Value(_) => None,
+        });
+        Some((structure, arrays.collect()))
+    }
+
     /// The structure that is passed by value with this first field, and the values of all fields,
     /// which are parameters in a row.
     #[must_use]
     pub fn fields(&self, value: ValueId) -> Option<(&Structure, Vec<ValueId>)> {
-        let structure = self.structure(Parameter::Value(value))?;
-        let from = self.parameters.iter().position(|parameter| *parameter == Parameter::Value(value))?;
-        let values = self.parameters[from..].iter().map_while(|parameter| match parameter {
+        let (structure, members) = self.members(Parameter::Value(value))?;
+        let values = members.iter().map_while(|parameter| match parameter {
             Parameter::Value(id) => Some(*id),
             Parameter::Array(_) => None,
         });
-        Some((structure, values.take(structure.fields.len()).collect()))
+        Some((structure, values.collect()))
     }
 
     /// The first field of the structure that a value is a field of, and the field's name.
@@ -139,17 +151,7 @@ impl Kernel {
         let mut hidden: Vec<Parameter> =
             self.logs().into_iter().map(|(id, _)| Parameter::Array(id)).collect();
         for (first, _) in &self.structures {
-            let all: Vec<Parameter> = match first {
-                Parameter::Array(id) => {
-                    let arrays = self.columns(*id).map(|(_, arrays)| arrays).unwrap_or_default();
-                    arrays.into_iter().map(Parameter::Array).collect()
-                }
-                Parameter::Value(id) => {
-                    let values = self.fields(*id).map(|(_, values)| values).unwrap_or_default();
-                    values.into_iter().map(Parameter::Value).collect()
-                }
-            };
-            hidden.extend(all.into_iter().skip(1));
+            hidden.extend(self.members(*first).into_iter().flat_map(|(_, members)| members.iter().skip(1)));
         }
         self.parameters.iter().copied().filter(|parameter| !hidden.contains(parameter)).collect()
     }

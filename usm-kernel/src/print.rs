@@ -150,7 +150,7 @@ pub fn show_printed(kernel: &Kernel, contents: &[Vec<u8>]) {
     let printer = (!printer.is_null()).then(|| unsafe { core::mem::transmute::<*mut (), fn(&str)>(printer) });
     // A second panic would end the process.
     let panics = std::thread::panicking();
-    kernel.printed(contents, &mut |text| match printer {
+    kernel.show_lines(contents, &mut |text| match printer {
         Some(printer) if panics => drop(std::panic::catch_unwind(|| printer(text))),
         Some(printer) => printer(text),
         None if panics => {

@@ -2,6 +2,7 @@
 
 #![cfg(feature = "std")]
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
 use usm_core::backend::host::HostHeap;
@@ -12,7 +13,20 @@ use usm_kernel::{LaunchError, set_printer};
 /// The lines of all tests, which begin with their own word.
 static PRINTED: Mutex<String> = Mutex::new(String::new());
 
+/// The bytes of each piece of a long text.
+static PIECES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// Whether the printer panicked.
+static DIED: AtomicBool = AtomicBool::new(false);
+
 fn keep(text: &str) {
+    if text.starts_with("long ") {
+        assert!(text.ends_with('\n'), "a piece ends with a line");
+        return PIECES.lock().expect("no panic").push(text.len());
+    }
+    if text.starts_with("dies ") {
+        DIED.store(true, Ordering::Relaxed);
+        panic!("the printer's own, as planned");
+    }
     PRINTED.lock().expect("no panic").push_str(text);
 }
 
@@ -77,6 +91,20 @@ mod kernels {
         let i = global_id(0);
         println!("outside {i}");
         a[i] = index[index[i] as u64];
+    }
+
+    #[kernel]
+    pub(super) fn dies(index: &[u32], a: &mut [u32]) {
+        let i = global_id(0);
+        println!("dies {i}");
+        a[i] = index[index[i] as u64];
+    }
+
+    #[kernel]
+    pub(super) fn long(a: &mut [u32]) {
+        let i = global_id(0);
+        println!("long {i:1000}{i:1000}");
+        a[i] = 1;
     }
 
     #[kernel(dimensions = 2)]
@@ -177,4 +205,27 @@ fn what_was_printed_before_a_fault_is_shown() {
     let refused = launch().require_proof().run(kernels::outside, (&index, &mut a));
     assert!(matches!(refused.expect_err("no proof"), LaunchError::Unproven { .. }));
     assert_eq!(printed("outside ").len(), 3, "nothing ran");
+}
+
+#[test]
+fn long_texts_come_in_pieces_of_whole_lines() {
+    let queue = queue();
+    let mut a = vec(&queue, &[0_u32; 3000]);
+    let _ = Launch::with_range(&queue, items(3000)).run(kernels::long, (&mut a,)).expect("a launch");
+    let pieces = PIECES.lock().expect("no panic");
+    assert_eq!(pieces.iter().sum::<usize>(), 3000 * 2006);
+    assert!(pieces.len() > 4 && pieces.iter().all(|piece| *piece < (1 << 20) + 2006), "{pieces:?}");
+}
+
+/// A second panic while the first one unwinds would end the process.
+#[test]
+fn a_printer_may_panic_while_the_launch_does() {
+    let queue = queue();
+    let (index, mut a) = (vec(&queue, &[0_u32, 1, 9, 2]), vec(&queue, &[0_u32; 4]));
+    let ran = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        Launch::with_range(&queue, items(4)).run(kernels::dies, (&index, &mut a)).map(drop)
+    }));
+    let text = ran.expect_err("an index outside");
+    assert!(text.downcast_ref::<String>().expect("the launch's own").contains("index 9"));
+    assert!(DIED.load(Ordering::Relaxed), "the printer was called");
 }

@@ -67,6 +67,16 @@ def test_bad_modules_and_launches_are_errors(queue):
         usm.launch(3, 4, [])
 
 
+def test_a_number_of_another_size_names_the_sizes():
+    queue = usm.Queue(device_of("opencl"))
+    saxpy = usm.Module(SOURCE, queue=queue)["saxpy"]
+    x, y = (usm.zeros(4, "float32", queue=queue) for _ in "xy")
+    message = r"argument 0 has 4 bytes, argument 3 has 8 bytes: pass np\.int32\(n\) for an int"
+    with pytest.raises(usm.KernelError, match=message):
+        saxpy[4](np.float32(2), x, y, 4)
+    saxpy[4](np.float32(2), x, y, np.int32(4))
+
+
 def test_the_host_refuses_modules():
     with pytest.raises(usm.KernelError, match="host"):
         usm.Module(SOURCE, queue="host")

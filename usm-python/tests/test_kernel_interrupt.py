@@ -35,5 +35,5 @@ def test_an_interrupt_ends_waits_for_a_device(selector):
     child = subprocess.run(
         [sys.executable, CASE.with_name("wait_interrupt_case.py"), selector], capture_output=True, text=True, timeout=120
     )
-    names = ["call", "wait", "tolist", "item", "asarray", "copy", "to_numpy", "synchronize"]
+    names = ["call", "wait", "tolist", "item", "asarray", "copy", "to_numpy", "store", "fill", "synchronize"]
     assert child.stdout.split("\n")[:-1] == [f"{name} interrupted" for name in names], child.stdout + child.stderr

@@ -169,6 +169,8 @@ impl Programs {
             for (program, outcome, time) in ended {
                 usage::add(time.cpu);
                 let package = program.package();
+                let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
+                println!("--- {package} {}: {wall:.1} s, {cpu:.1} s of processor time", program.name);
                 report.program(format!("{package} {}", program.name), time);
                 let sum = sums
                     .entry(package.clone())

@@ -128,7 +128,15 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
         let (needed, count) = (names.len(), words.len());
         return Err(refused(format!("{count} are given, the kernel has {needed}: {}", names.join(", "))));
     }
+    // Elements of one type are numbers, which the command makes.
+    let has_form = |parameter: &Parameter| match parameter {
+        Parameter::Array(id) => kernel.columns(*id).is_none_or(|(_, columns)| columns.len() == 1),
+        Parameter::Value(_) => kernel.structure(*parameter).is_none(),
+    };
     let one = |((parameter, name), word): ((&Parameter, &String), &ArgumentWord)| match (parameter, word) {
+        (parameter, _) if !has_form(parameter) => {
+            Err(refused(format!("{name} cannot be written here: launch the kernel from a program")))
+        }
         (Parameter::Array(id), ArgumentWord::Array { element, len, fill }) => {
             let array = kernel.array(*id);
             if *element != array.element {
@@ -137,9 +145,6 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
             let bytes = contents(*element, *len, fill.as_deref()).map_err(refused)?;
             let is_written = matches!(array.space, Space::Write | Space::Atomic);
             Ok(Operand::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
-        }
-        (Parameter::Value(id), _) if kernel.fields(*id).is_some() => {
-            Err(refused(format!("{name} has no form here: call the kernel from a program")))
         }
         (Parameter::Value(id), ArgumentWord::Value(text)) => {
             let ty = kernel.value(*id).ty;
@@ -159,10 +164,12 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
 /// A parameter as messages name it.
 fn described(kernel: &Kernel, parameter: &Parameter) -> String {
     match parameter {
-        Parameter::Array(id) => {
-            let array = kernel.array(*id);
-            format!("`{}`, an array of {}", array.name, array.element)
-        }
+        Parameter::Array(id) => match kernel.columns(*id) {
+            Some((structure, columns)) if columns.len() > 1 => {
+                format!("`{}`, an array of `{}`", kernel.argument_name(*parameter), structure.name)
+            }
+            _ => format!("`{}`, an array of {}", kernel.array(*id).name, kernel.array(*id).element),
+        },
         Parameter::Value(id) => match kernel.structure(*parameter) {
             Some(structure) => {
                 format!("`{}`, a structure `{}`", kernel.argument_name(*parameter), structure.name)

@@ -135,6 +135,24 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
 }
 
 #[test]
+fn structures_that_the_command_cannot_write_are_named() {
+    let folder = folder("run_structures");
+    let structure = "#[derive(Structure)] #[repr(C)] struct Body { mass: f32, id: u32 }";
+    for (name, parameter, described) in [
+        ("value", "by: Body", "`by`, a structure `Body`"),
+        ("array", "by: &[Body]", "`by`, an array of `Body`"),
+    ] {
+        let source = format!(
+            "{structure} #[kernel] fn {name}(out: &mut [f32], {parameter}) {{ out[global_id(0)] = 1.0; }}"
+        );
+        let path = file(&folder, &format!("{name}.rs"), &source);
+        let ran = usm(&["run", &path, "--arg", "f32:8", "--arg", "1", "--global", "8"]);
+        let message = format!("--arg: {described} cannot be written here: launch the kernel from a program");
+        ran.refused(&[&message]);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_its_option() {
     let folder = folder("run_refusals");
     let path = file(&folder, "own.rs", RUST);

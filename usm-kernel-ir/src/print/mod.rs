@@ -104,7 +104,7 @@ impl Kernel {
 
     /// Shows what the items printed, in pieces of whole lines, those of an item together and in
     /// their order. `contents` are the bytes of [`logs`](Self::logs).
-    pub fn printed(&self, contents: &[Vec<u8>], show: &mut dyn FnMut(&str)) {
+    pub fn show_lines(&self, contents: &[Vec<u8>], show: &mut dyn FnMut(&str)) {
         let logs = self.logs();
         let cell = |ty: Scalar, at: u64| {
             let array = logs.iter().position(|(id, _)| self.array(*id).element == ty);

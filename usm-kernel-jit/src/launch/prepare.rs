@@ -81,11 +81,11 @@ impl<B: Programmable> Launch<'_, B> {
                         values[id.0 as usize] = *literal;
                     }
                 }
-                (Parameter::Value(id), Content::Value(_)) if kernel.fields(*id).is_some() => {
-                    let name = kernel.structure(*parameter).map_or("", |structure| &structure.name);
-                    return Err(refused(&format!("a structure `{name}` is needed, not a value")));
-                }
                 (Parameter::Value(id), Content::Value(literal)) => {
+                    if let Some(structure) = kernel.structure(*parameter) {
+                        let name = &structure.name;
+                        return Err(refused(&format!("a structure `{name}` is needed, not a value")));
+                    }
                     let ty = kernel.value(*id).ty;
                     if literal.ty != ty {
                         let given = literal.ty.name();

@@ -7,6 +7,7 @@ use usm_core::{Access, Allocation, Backend};
 
 #[cfg(feature = "alloc")]
 use super::Passed;
+use super::parameter::value_items;
 use super::{Bind, Parameter, ParameterInfo, Passing, Sealed, Structure};
 use crate::sharing::Sharing;
 
@@ -47,49 +48,19 @@ const fn sizes<S: Structure, T: FieldTypes>() -> &'static [usize] {
 
 impl<S, T> Sealed for Fields<S, T> {}
 impl<S: Structure, T: FieldTypes> Parameter for Fields<S, T> {
-    type Raw = S;
-    type View<'v, F: Sharing> = S;
-    type Value = S;
     type Form = (T,);
-    const INFO: ParameterInfo = ParameterInfo { passing: Passing::Value, element_bytes: size_of::<S>() };
-
-    #[inline]
-    fn value(view: &S) -> S {
-        *view
-    }
-
-    #[inline]
-    fn raw_value(raw: &S) -> S {
-        *raw
-    }
-
-    fn view_len(_: &S) -> usize {
-        1
-    }
-
-    #[inline]
-    fn reborrow<F: Sharing>(view: &mut S) -> S {
-        *view
-    }
-
-    fn raw_len(_: &S) -> usize {
-        1
-    }
+    value_items!(S);
 
     #[cfg(feature = "alloc")]
     fn passed(raw: &S) -> Passed<'_> {
         Passed::Fields(bytemuck::bytes_of(raw), sizes::<S, T>())
-    }
-
-    unsafe fn view<F: Sharing>(raw: &S) -> S {
-        let _ = sizes::<S, T>();
-        *raw
     }
 }
 
 // SAFETY: it refers to no memory.
 unsafe impl<S: Structure, T: FieldTypes, B: Backend> Bind<Fields<S, T>, B> for S {
     fn raw(&mut self) -> S {
+        let _ = sizes::<S, T>();
         *self
     }
 

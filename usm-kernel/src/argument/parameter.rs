@@ -140,43 +140,53 @@ impl<T: AtomicElement> Parameter for Atomic<T> {
     }
 }
 
+/// The properties that all values have in common, but for what devices get.
+macro_rules! value_items {
+    ($value:ident) => {
+        type Raw = $value;
+        type View<'v, F: Sharing> = $value;
+        type Value = $value;
+        const INFO: ParameterInfo =
+            ParameterInfo { passing: Passing::Value, element_bytes: size_of::<$value>() };
+
+        #[inline]
+        fn value(view: &$value) -> $value {
+            *view
+        }
+
+        #[inline]
+        fn raw_value(raw: &$value) -> $value {
+            *raw
+        }
+
+        fn view_len(_: &$value) -> usize {
+            1
+        }
+
+        #[inline]
+        fn reborrow<F: Sharing>(view: &mut $value) -> $value {
+            *view
+        }
+
+        fn raw_len(_: &$value) -> usize {
+            1
+        }
+
+        unsafe fn view<F: Sharing>(raw: &$value) -> $value {
+            *raw
+        }
+    };
+}
+
+pub(super) use value_items;
+
 impl<T> Sealed for Value<T> {}
 impl<T: Pod + Send + Sync> Parameter for Value<T> {
-    type Raw = T;
-    type View<'v, F: Sharing> = T;
-    type Value = T;
     type Form = T;
-    const INFO: ParameterInfo = info::<T>(Passing::Value);
-
-    #[inline]
-    fn value(view: &T) -> T {
-        *view
-    }
-
-    #[inline]
-    fn raw_value(raw: &T) -> T {
-        *raw
-    }
-
-    fn view_len(_: &T) -> usize {
-        1
-    }
-
-    #[inline]
-    fn reborrow<F: Sharing>(view: &mut T) -> T {
-        *view
-    }
-
-    fn raw_len(_: &T) -> usize {
-        1
-    }
+    value_items!(T);
 
     #[cfg(feature = "alloc")]
     fn passed(raw: &T) -> Passed<'_> {
         Passed::Value(bytemuck::bytes_of(raw))
-    }
-
-    unsafe fn view<F: Sharing>(raw: &T) -> T {
-        *raw
     }
 }

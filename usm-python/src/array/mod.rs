@@ -45,7 +45,7 @@ use crate::exchange::cuda;
 use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
-use crate::process::wait;
+use crate::process::wait::{self, Protocol};
 use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
@@ -493,7 +493,7 @@ impl Array {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = slf.get();
-        transfer::expose_to_host(slf.py(), array.storage())?;
+        transfer::expose_to_host(slf.py(), array.storage(), Protocol::Buffer)?;
         let pointer = array._address() as *mut u8;
         let readonly = array.holding().is_readonly();
         // SAFETY: the structure is Python's. The view's elements are host memory, which the object

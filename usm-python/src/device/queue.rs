@@ -2,13 +2,12 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_core::backend::EventOps;
-use usm_core::backend::{Dyn, DynEvent};
+use usm_core::backend::Dyn;
 use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::device::PyDevice;
@@ -17,7 +16,7 @@ use crate::device::runtime::Stream;
 use crate::exchange::capsule;
 use crate::exchange::cuda;
 use crate::exchange::sycl;
-use crate::process::wait::UNTIL_SIGNALS;
+use crate::process::wait::Limit;
 use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::{self, Class, OrRaise};
@@ -252,60 +251,4 @@ pub(crate) fn wait(
 
 fn is_timeout(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Timeout { .. })
-}
-
-/// A time limit from Python for several waits together.
-struct Limit {
-    start: Instant,
-    limit: Duration,
-}
-
-impl Limit {
-    /// Starts the time.
-    fn seconds(value: f64) -> PyResult<Self> {
-        let limit = Duration::try_from_secs_f64(value).map_err(|_| {
-            PyValueError::new_err(format!(
-                "timeout: {value} does not fit; a number of seconds, not negative, does"
-            ))
-        })?;
-        Ok(Self { start: Instant::now(), limit })
-    }
-
-    /// Waits for all of `events`. Returns the first failure after all others have been waited for.
-    /// The outer error is a signal's exception.
-    fn outcome<'e>(
-        &self,
-        py: Python<'_>,
-        events: impl IntoIterator<Item = &'e DynEvent>,
-    ) -> PyResult<Result<()>> {
-        let mut outcome = Ok(());
-        for event in events {
-            outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);
-        }
-        Ok(outcome)
-    }
-
-    /// The result of `step`, which receives a limit and is repeated if that was too short. The
-    /// outer error is a signal's exception.
-    fn in_slices<T: Send>(
-        &self,
-        py: Python<'_>,
-        step: impl Fn(Duration) -> Result<T> + Sync,
-    ) -> PyResult<Result<T>> {
-        loop {
-            let left = self.limit.saturating_sub(self.start.elapsed());
-            match py.detach(|| step(left.min(UNTIL_SIGNALS))) {
-                Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
-                    py.check_signals()?;
-                }
-                Err(mut error) => {
-                    if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
-                        *limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
-                    }
-                    return Ok(Err(error));
-                }
-                Ok(answer) => return Ok(Ok(answer)),
-            }
-        }
-    }
 }

@@ -11,6 +11,7 @@ use crate::device::runtime::Stream;
 use crate::exchange::sycl;
 use crate::nrt::PyMemInfo;
 use crate::process::once::name;
+use crate::process::wait::Protocol;
 use crate::storage::memory::Memory;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::Class;
@@ -75,7 +76,7 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
             element.name()
         )));
     }
-    transfer::expose_to_host(py, &side.storage)?;
+    transfer::expose_to_host(py, &side.storage, Protocol::Other)?;
     bytes_dictionary(py, side)
 }
 

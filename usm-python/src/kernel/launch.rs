@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
-use usm_core::{Event, Selector};
+use usm_core::{Event, EventStatus, Selector};
 use usm_kernel_ir::proof::Shape;
 use usm_kernel_ir::{Literal, Parameter};
 use usm_kernel_jit::program::{Answer, Open, Words};
@@ -252,10 +252,17 @@ impl PyLaunch {
         let event = Self::submit_prepared(py, &prepared, after);
         if prepared.code.log.is_some() {
             // A launch that failed midway has printed.
-            let outcome = event.and_then(|event| match event {
-                Some(event) => wait::for_event(py, &event),
-                None => Ok(()),
-            });
+            let outcome = match event {
+                Ok(Some(event)) => {
+                    let outcome = wait::for_event(py, &event);
+                    if outcome.is_err() && matches!(event.status(), Ok(EventStatus::Pending)) {
+                        // A signal ended the wait: to read its lines would wait again.
+                        return outcome.map(|()| None);
+                    }
+                    outcome
+                }
+                other => other.map(drop),
+            };
             // Results stay when printing fails.
             let outcome = outcome.and_then(|()| {
                 self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
@@ -283,7 +290,7 @@ impl PyLaunch {
     ) -> PyResult<Option<Event<Dyn>>> {
         let open = prepared.open();
         if prepared.stream.is_host() {
-            py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
+            after.iter().try_for_each(|event| wait::for_event(py, event))?;
             host::run(py, prepared, open)?;
             return Ok(None);
         }

@@ -24,6 +24,7 @@ use crate::array::view::View;
 use crate::device::runtime as runtimes;
 use crate::exchange::export;
 use crate::nrt::library::{Runtime, check, check_aligned, runtime};
+use crate::process::wait::Protocol;
 use crate::storage::memory::Memory;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument;
@@ -124,7 +125,7 @@ impl PyMemInfo {
         let runtime = runtime(py)?;
         let side = Side::of(obj)?;
         if side.storage.is_host_accessible() {
-            transfer::expose_to_host(py, &side.storage)?;
+            transfer::expose_to_host(py, &side.storage, Protocol::Other)?;
         } else {
             transfer::expose(py, &side.storage)?;
         }
@@ -305,7 +306,7 @@ impl PyMemInfo {
         let (py, this) = (slf.py(), slf.get());
         let side = this.side(py)?;
         if let Some(side) = &side {
-            transfer::expose_to_host(py, &side.storage)?;
+            transfer::expose_to_host(py, &side.storage, Protocol::Other)?;
         }
         let readonly = side.is_some_and(|side| side.storage.is_readonly());
         let extent = i64::try_from(this.size())

@@ -3,20 +3,20 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
-use usm_core::backend::Dyn;
+use usm_core::backend::{Dyn, DynEvent, EventOps};
 use usm_core::{Access, BackendKind, Error, ErrorKind, Event, Result};
 
 use crate::storage::Storage;
 use crate::text::error::OrRaise;
 
 /// Time between two runs of the signal handlers.
-pub(crate) const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
+const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Waits for the end of work, without a limit of its own.
 pub(crate) fn for_event(py: Python<'_>, event: &Event<Dyn>) -> PyResult<()> {
-    in_slices(py, |limit| event.wait_for(limit))
+    Limit::none().in_slices(py, |limit| event.wait_for(limit))?.or_raise()
 }
 
 /// Waits until no work on the memory conflicts with an access of the host or of a queue, without a
@@ -25,30 +25,96 @@ pub(crate) fn for_uses(py: Python<'_>, storage: &Storage, access: Access) -> PyR
     if storage.context().info().backend == BackendKind::Host {
         return Ok(());
     }
-    if let Some((address, at)) = RAISED.take()
+    Limit::none().in_slices(py, |limit| storage.wait_for_uses_within(access, limit))?.or_raise()
+}
+
+/// [`for_uses`] for a protocol by which the host gets an address.
+pub(crate) fn for_export(py: Python<'_>, storage: &Storage, protocol: Protocol) -> PyResult<()> {
+    if let Some((address, at)) = DROPPED.take()
+        && protocol == Protocol::Other
         && address == storage.address()
         && at.elapsed() < Duration::from_secs(1)
     {
         return Err(PyKeyboardInterrupt::new_err(()));
     }
-    in_slices(py, |limit| storage.wait_for_uses_within(access, limit)).inspect_err(|error| {
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            RAISED.set(Some((storage.address(), Instant::now())));
+    for_uses(py, storage, Access::Write).inspect_err(|error| {
+        if protocol == Protocol::Buffer && error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            DROPPED.set(Some((storage.address(), Instant::now())));
         }
     })
 }
 
-thread_local! {
-    /// The memory of a wait that Ctrl-C ended, and the time. NumPy drops an exception of the buffer
-    /// protocol and asks for the memory by the next protocol at once, which raises it again.
-    static RAISED: Cell<Option<(usize, Instant)>> = const { Cell::new(None) };
+/// How the host asks for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// The buffer protocol. NumPy drops its exceptions, also that of Ctrl-C, and asks by the next
+    /// protocol at once, which raises it again.
+    Buffer,
+    Other,
 }
 
-fn in_slices(py: Python<'_>, wait: impl Fn(Duration) -> Result<()> + Sync) -> PyResult<()> {
-    loop {
-        match py.detach(|| wait(UNTIL_SIGNALS)) {
-            Err(Error { kind: ErrorKind::Timeout { .. }, .. }) => py.check_signals()?,
-            outcome => return outcome.or_raise(),
+thread_local! {
+    /// The memory for which Ctrl-C ended a wait of the buffer protocol, and the time.
+    static DROPPED: Cell<Option<(usize, Instant)>> = const { Cell::new(None) };
+}
+
+/// A time limit for several waits together, in which signal handlers run.
+pub(crate) struct Limit {
+    start: Instant,
+    limit: Duration,
+}
+
+impl Limit {
+    /// No limit.
+    fn none() -> Self {
+        Self { start: Instant::now(), limit: Duration::MAX }
+    }
+
+    /// Starts the time.
+    pub(crate) fn seconds(value: f64) -> PyResult<Self> {
+        let limit = Duration::try_from_secs_f64(value).map_err(|_| {
+            PyValueError::new_err(format!(
+                "timeout: {value} does not fit; a number of seconds, not negative, does"
+            ))
+        })?;
+        Ok(Self { start: Instant::now(), limit })
+    }
+
+    /// Waits for all of `events`. Returns the first failure after all others have been waited for.
+    /// The outer error is a signal's exception.
+    pub(crate) fn outcome<'e>(
+        &self,
+        py: Python<'_>,
+        events: impl IntoIterator<Item = &'e DynEvent>,
+    ) -> PyResult<Result<()>> {
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);
+        }
+        Ok(outcome)
+    }
+
+    /// The result of `step`, which receives a limit and is repeated if that was too short. The
+    /// outer error is a signal's exception.
+    pub(crate) fn in_slices<T: Send>(
+        &self,
+        py: Python<'_>,
+        step: impl Fn(Duration) -> Result<T> + Sync,
+    ) -> PyResult<Result<T>> {
+        loop {
+            let left = self.limit.saturating_sub(self.start.elapsed());
+            match py.detach(|| step(left.min(UNTIL_SIGNALS))) {
+                Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
+                    py.check_signals()?;
+                }
+                Err(mut error) => {
+                    if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
+                        *limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                    }
+                    return Ok(Err(error));
+                }
+                Ok(answer) => return Ok(Ok(answer)),
+            }
         }
     }
 }

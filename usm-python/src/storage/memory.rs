@@ -21,6 +21,7 @@ use crate::exchange::import;
 use crate::exchange::sycl;
 use crate::process::once::name;
 use crate::process::pickled;
+use crate::process::wait::Protocol;
 use crate::storage::Storage;
 use crate::storage::pool::Source;
 use crate::storage::transfer::{self, Side};
@@ -412,7 +413,7 @@ impl Memory {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let memory = slf.get();
-        transfer::expose_to_host(slf.py(), &memory.storage)
+        transfer::expose_to_host(slf.py(), &memory.storage, Protocol::Buffer)
             .map_err(|error| to_type_error(slf.py(), error))?;
         let pointer = memory.pointer() as *mut u8;
         let (view, readonly) = (memory.side()?.view, memory.storage.is_readonly());

@@ -16,7 +16,7 @@ use crate::array::scalar::MAX_BYTES;
 use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::import;
-use crate::process::wait;
+use crate::process::wait::{self, Protocol};
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
 use crate::storage::reserve::{self, Blank};
@@ -239,6 +239,7 @@ fn copy_elements(dst: &Side, src: &Side) -> Result<(), Failure> {
 /// Writes the elements of `dst` from the bytes of its storage from `start` on, and leaves those
 /// between them.
 pub(crate) fn store_elements(py: Python<'_>, dst: &Side, start: usize, bytes: Vec<u8>) -> PyResult<()> {
+    wait::for_uses(py, &dst.storage, Access::Write)?;
     py.detach(|| dst.with_end(|end| copy::store_elements(end, start, bytes))).or_raise()
 }
 
@@ -253,6 +254,7 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResu
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
+    wait::for_uses(py, &dst.storage, Access::Write)?;
     py.detach(|| dst.with_end(|end| copy::fill(end, element.as_ref()))).or_raise()
 }
 
@@ -400,8 +402,8 @@ pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
 /// [`expose`] for access by the host. The duration of that access is unknown: for memory without
 /// concurrent access, Python code must separate its launches from its own accesses, as with every
 /// library.
-pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
-    wait::for_uses(py, storage, Access::Write)?;
+pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage, protocol: Protocol) -> PyResult<()> {
+    wait::for_export(py, storage, protocol)?;
     // SAFETY: it only waits.
     let wait = || unsafe { storage.allocation() }.wait_for_host(Access::Write).map(drop);
     py.detach(wait).or_raise()

@@ -24,6 +24,7 @@ use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, of_row, phases};
 use crate::proof::Claims;
 use crate::scalar::Scalar;
+use crate::structure::Structure;
 use names::{count_users, rust_type, stored, zero, zero_stored};
 
 /// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
@@ -231,20 +232,19 @@ impl Writer<'_> {
                     };
                     (self.array(*id), passing, form, view)
                 }
-                Parameter::Value(id) if kernel.fields(*id).is_some() => {
-                    let structure = kernel.structure(*parameter).map_or("", |structure| &structure.name);
-                    let fields = self.fields(*id);
-                    let types: String = fields.iter().map(|(.., ty)| format!("{ty}, ")).collect();
-                    arguments += &format!("{path}::Fields<{structure}, ({types})>, ");
-                    forms += &format!("(({types}),), ");
-                    views += &format!("{structure}, ");
-                    for (name, value, ty) in fields {
-                        names += &format!("{value}, ");
-                        parameters.push((name, ty));
-                    }
-                    continue;
-                }
                 Parameter::Value(id) => {
+                    if let Some(Structure { name: structure, .. }) = kernel.structure(*parameter) {
+                        let fields = self.fields(*id);
+                        let types: String = fields.iter().map(|(.., ty)| format!("{ty}, ")).collect();
+                        arguments += &format!("{path}::Fields<{structure}, ({types})>, ");
+                        forms += &format!("(({types}),), ");
+                        views += &format!("{structure}, ");
+                        for (name, value, ty) in fields {
+                            names += &format!("{value}, ");
+                            parameters.push((name, ty));
+                        }
+                        continue;
+                    }
                     let value = kernel.value(*id);
                     let ty = if value.is_size { "usize" } else { stored(value.ty) };
                     (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string(), ty.to_string())

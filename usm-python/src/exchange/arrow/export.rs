@@ -12,6 +12,7 @@ use usm_interface::dlpack::{Device, DeviceType};
 use super::capsule;
 use crate::array::view::MAX_DIMS;
 use crate::exchange::dlpack;
+use crate::process::wait::Protocol;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::Class;
 
@@ -31,7 +32,7 @@ pub(crate) fn host_pair<'py>(py: Python<'py>, side: &Side) -> PyResult<Pair<'py>
         ));
     }
     let (schema, array) = column(side, Device::CPU)?;
-    transfer::expose_to_host(py, &side.storage)?;
+    transfer::expose_to_host(py, &side.storage, Protocol::Other)?;
     let array = array.into_raw().array;
     // SAFETY: a part of the structure that was held; the rest owns nothing.
     let array = unsafe { Held::from_raw(array) };
@@ -58,7 +59,7 @@ pub(crate) fn device_pair<'py>(
     }
     let (schema, array) = column(side, device)?;
     match device.kind {
-        DeviceType::Cpu => transfer::expose_to_host(py, &side.storage)?,
+        DeviceType::Cpu => transfer::expose_to_host(py, &side.storage, Protocol::Other)?,
         _ => transfer::expose(py, &side.storage)?,
     }
     Ok((capsule::to_capsule(py, schema)?, capsule::to_capsule(py, array)?))
