@@ -2,8 +2,8 @@
 //!
 //! A structure without padding is a row of numbers. If its fields have several types, an array of
 //! structures is one array for each of them, over the same memory: its columns. No two fields share
-//! a byte, so no two columns do where a kernel accesses them. The reader of Rust makes such accesses
-//! alone; nodes from elsewhere might read a field as another, which no verifier sees.
+//! a byte, so no two columns do where a kernel accesses them. The reader of Rust makes only such
+//! accesses; nodes from elsewhere might read a field as another, which no verifier sees.
 
 use alloc::string::String;
 use alloc::vec::Vec;
