@@ -4,6 +4,7 @@ A missing part skips the test with the reason, by `lacking` alone. With ``CI=tru
 ``USM_REQUIRE`` names it, it is a failure.
 """
 
+import gc
 import importlib
 import os
 import pathlib
@@ -19,6 +20,12 @@ from backends.configurations import CONFIGURATIONS, Missing
 
 CI = os.environ.get("CI") in ("1", "true")
 REQUIRED = os.environ.get("USM_REQUIRE", "").split(",")
+
+
+def pytest_collection_finish():
+    """Thousands of tests live as long as the session; no collection of garbage looks at them."""
+    gc.collect()
+    gc.freeze()
 
 
 def lacking(what, reason, module=False):
