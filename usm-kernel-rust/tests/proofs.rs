@@ -1,6 +1,6 @@
 //! Launches in which items race or leave an array, found by the interpreter: no proof accepts them.
 
-use usm_kernel_ir::inspect::{MOST_STEPS, Verdict, inspect};
+use usm_kernel_ir::inspect::{Doubt, MOST_STEPS, Verdict, inspect};
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::{Argument, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar};
 
@@ -358,4 +358,21 @@ fn the_last_test_of_a_loop_meets_the_statements_behind_it() {
 #[test]
 fn a_barrier_of_global_memory_does_not_order_local_memory() {
     is_refused("lm[l] = 1; barrier(GLOBAL); o[i] = lm[15 - l];");
+}
+
+#[test]
+fn a_launch_far_too_large_for_an_inspection_is_known_as_such_early() {
+    // To its limit, each of these inspections takes a minute without optimisation.
+    let verdict = |index: &str| {
+        let source =
+            format!("#[usm_kernel::kernel] fn f(y: &mut [u32]) {{ let i = global_id(0); y[{index}] = 1; }}");
+        let kernel = read(&source);
+        let shape = Shape { global: &[1 << 27], local: &[], lengths: &[1], values: &[] };
+        let arrays = claims(&kernel).expect("claims").open_arrays(&shape);
+        assert!(!arrays.is_empty(), "{index}");
+        inspect(&kernel, &arrays, &shape, MOST_STEPS)
+    };
+    assert_eq!(verdict("i * i"), Verdict::Undecided(Doubt::Long));
+    // A race among the first items is found before the launch counts as too large.
+    assert!(matches!(verdict("i * i / 1000000"), Verdict::Race(_)));
 }

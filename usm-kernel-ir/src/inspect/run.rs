@@ -15,6 +15,11 @@ use crate::proof::Shape;
 /// Items that run at once, in a launch without barriers.
 const LANES: u64 = 1024;
 
+/// Parts of a large launch that are run to estimate the rest, after as many as race in most
+/// launches that race.
+const SAMPLES: u64 = 64;
+const UNTIL_ESTIMATE: u64 = 512;
+
 /// The end of a run before its last item.
 enum Stop {
     Doubt(Doubt),
@@ -47,6 +52,7 @@ pub(super) struct Run<'r> {
     continues: Vec<Mask>,
     breaks: Vec<Mask>,
     accesses: u64,
+    steps: u64,
     left: u64,
     /// Accesses with an index outside, where these are in question.
     outside: Option<Vec<(ArrayId, Place)>>,
@@ -133,6 +139,7 @@ impl<'r> Run<'r> {
             continues: Vec::new(),
             breaks: Vec::new(),
             accesses: 0,
+            steps,
             left: steps,
             outside: None,
         }
@@ -180,21 +187,56 @@ impl<'r> Run<'r> {
         Ok(run)
     }
 
+    /// Whether parts all over the range say that the launch takes half as many accesses or steps
+    /// again as it may. The run itself would find that out after seconds.
+    fn is_far_too_long(&self) -> bool {
+        let steps = self.steps;
+        let stride = self.parts() / SAMPLES;
+        let mut sample = Run {
+            lengths: self.lengths.clone(),
+            outside: Some(Vec::new()),
+            ..Run::fresh(self.kernel, self.plan, self.shape, self.grouped, steps)
+        };
+        for number in 0..SAMPLES {
+            match sample.part(number * stride + stride / 2) {
+                Ok(()) => {}
+                Err(Stop::Doubt(Doubt::Long)) => return true,
+                // The run itself says where.
+                Err(_) => return false,
+            }
+        }
+        let is_over = |found: u64, most: u64| found.saturating_mul(stride) > most + most / 2;
+        is_over(sample.accesses, MOST_ACCESSES) || is_over(steps - sample.left, steps)
+    }
+
     fn all(&mut self) -> Result<(), Stop> {
-        let items: u64 = self.global.iter().product();
-        let parts = if self.grouped { self.groups.iter().product() } else { items.div_ceil(LANES) };
-        for part in 0..parts {
-            let lanes = match self.grouped {
-                true => self.local.iter().product(),
-                false => LANES.min(items - part * LANES),
-            };
-            self.enter(part, lanes as usize);
-            self.ids.variables.fill(Lanes::One(0));
-            self.barrier(true, true)?;
-            let plan = self.plan;
-            self.block(&plan.nodes, Mask::full(lanes as usize))?;
+        for part in 0..self.parts() {
+            if part == UNTIL_ESTIMATE && self.sought.is_none() && self.is_far_too_long() {
+                return Err(Stop::Doubt(Doubt::Long));
+            }
+            self.part(part)?;
         }
         Ok(())
+    }
+
+    /// The number of groups, or of parts of the range.
+    fn parts(&self) -> u64 {
+        match self.grouped {
+            true => self.groups.iter().product(),
+            false => self.global.iter().product::<u64>().div_ceil(LANES),
+        }
+    }
+
+    fn part(&mut self, part: u64) -> Result<(), Stop> {
+        let lanes = match self.grouped {
+            true => self.local.iter().product(),
+            false => LANES.min(self.global.iter().product::<u64>() - part * LANES),
+        };
+        self.enter(part, lanes as usize);
+        self.ids.variables.fill(Lanes::One(0));
+        self.barrier(true, true)?;
+        let plan = self.plan;
+        self.block(&plan.nodes, Mask::full(lanes as usize)).map(drop)
     }
 
     /// Sets the ids of all lanes of a group, or of a part of the range.
