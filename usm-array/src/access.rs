@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use usm_core::backend::{Backend, QueueOps};
-use usm_core::{Access, BackendKind, ErrorKind, Queue, Usage};
+use usm_core::{Access, BackendKind, ErrorKind, Event, Queue, Usage};
 
 use crate::error::Result;
 use crate::fork;
@@ -209,11 +209,25 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
     /// [`ReadOnly`](crate::Error::ReadOnly), [`ErrorKind::OutOfBounds`], [`ErrorKind::BadPattern`]
     /// for another width or a place that is no multiple of it, and those of the fill.
     pub fn fill(&self, queue: &Queue<B>, offset: usize, len: usize, pattern: &[u8]) -> Result<()> {
+        Ok(self.submit_fill(queue, offset, len, pattern)?.wait()?)
+    }
+
+    /// [`fill`](Self::fill) without waiting. Later uses of the memory follow it.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub fn submit_fill(
+        &self,
+        queue: &Queue<B>,
+        offset: usize,
+        len: usize,
+        pattern: &[u8],
+    ) -> Result<Event<B>> {
         let to = self.target(offset, len)?;
         if !self.takes_pattern(offset, pattern) || len % pattern.len() != 0 {
             return Err(ErrorKind::BadPattern { width: pattern.len(), len }.into());
         }
-        let turn = turns::of_one(self)?;
+        let _turn = turns::of_one(self)?;
         let fill = |queue: &B::Queue, after: &[B::Event]| match len {
             // SAFETY: the events are of the queue's context.
             0 => unsafe { queue.barrier(after) },
@@ -222,8 +236,6 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
             _ => unsafe { queue.fill(to, pattern, len, after) },
         };
         // SAFETY: the fill writes the block after the events that it is given.
-        let event = unsafe { queue.submit(&[Usage::write(self.block_of_turns())], &[], fill) }?;
-        drop(turn);
-        Ok(event.wait()?)
+        Ok(unsafe { queue.submit(&[Usage::write(self.block_of_turns())], &[], fill) }?)
     }
 }

@@ -1,7 +1,7 @@
 //! Elements from memory of the process.
 
-use usm_core::ErrorKind;
 use usm_core::backend::Backend;
+use usm_core::{ErrorKind, Event};
 
 use super::{End, now};
 use crate::error::Result;
@@ -15,24 +15,36 @@ use crate::storage::{Owner, Storage};
 /// [`Error::ReadOnly`](crate::Error::ReadOnly); `LengthMismatch` for another number of bytes than
 /// an element has, `OutOfBounds` for elements beyond the memory, and the failures of copies.
 pub fn fill<B: Backend + 'static, O: Owner<B>>(dst: &End<'_, B, O>, element: &[u8]) -> Result<()> {
+    Ok(submit_fill(dst, element)?.map_or(Ok(()), |event| event.wait())?)
+}
+
+/// [`fill`] that does not wait where the queue fills: it returns the event. Later uses of the
+/// memory follow it.
+///
+/// # Errors
+/// As of [`fill`].
+pub fn submit_fill<B: Backend + 'static, O: Owner<B>>(
+    dst: &End<'_, B, O>,
+    element: &[u8],
+) -> Result<Option<Event<B>>> {
     let expected = dst.layout.itemsize();
     if element.len() != expected {
         return Err(ErrorKind::LengthMismatch { expected, found: element.len() }.into());
     }
     dst.storage.writable()?;
     if dst.layout.nbytes() == 0 {
-        return Ok(());
+        return Ok(None);
     }
     dst.check()?;
     let (start, len) = dst.span();
     if dst.layout.len() == 1 {
-        return dst.storage.write(dst.queue, dst.layout.offset(), copy_of(element)?);
+        return dst.storage.write(dst.queue, dst.layout.offset(), copy_of(element)?).map(|()| None);
     }
     if dst.layout.is_c_contiguous() {
         let is_uniform = element.iter().all(|byte| *byte == element[0]);
         let pattern = if is_uniform { &element[..1] } else { element };
         if dst.storage.takes_pattern(start, pattern) {
-            return dst.storage.fill(dst.queue, start, len, pattern);
+            return dst.storage.submit_fill(dst.queue, start, len, pattern).map(Some);
         }
     }
     // Where the device copies strided layouts itself, one element crosses the bus.
@@ -45,7 +57,7 @@ pub fn fill<B: Backend + 'static, O: Owner<B>>(dst: &End<'_, B, O>, element: &[u
         }
     };
     let layout = dst.layout.repeated();
-    now(dst, &End { storage: &storage, layout: &layout, ..*dst })
+    now(dst, &End { storage: &storage, layout: &layout, ..*dst }).map(|()| None)
 }
 
 fn copy_of(element: &[u8]) -> Result<Vec<u8>> {

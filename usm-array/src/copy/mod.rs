@@ -20,7 +20,7 @@ use crate::storage::{Owner, Storage};
 use crate::turns;
 
 pub use block::range;
-pub use element::{fill, store, store_elements};
+pub use element::{fill, store, store_elements, submit_fill};
 
 /// Makes memory for a step of a copy, of so many bytes. Nobody has written it.
 pub type Scratch<'a, B, O> = dyn Fn(&Queue<B>, AllocKind, usize) -> usm_core::Result<Storage<B, O>> + 'a;

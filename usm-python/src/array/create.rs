@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use usm_core::AllocKind;
+use usm_core::{Access, AllocKind};
 
 use crate::array::Array;
 use crate::array::construct;
@@ -16,6 +16,7 @@ use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::process::once::name;
+use crate::process::wait;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
 use crate::storage::pool::Source;
@@ -99,10 +100,13 @@ impl Place {
 
     /// A new array of zeros.
     fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
-        self.make_by(py, element, extents, |place, source, size| {
+        let side = self.make_by(py, element, extents, |place, source, size| {
             let make = || Storage::allocate_zeroed(source, &place.stream, place.kind, size, place.alignment);
             if source.is_quick(&place.stream, size) { make() } else { py.detach(make) }
-        })
+        })?;
+        // Memory in use by a fill would not be free when the program drops the array.
+        wait::for_uses(py, &side.storage, Access::Write)?;
+        Ok(side)
     }
 
     /// A new array of one value.

@@ -31,6 +31,7 @@ pub(crate) fn run(
     let mut tables = Vec::new();
     for bytes in &code.tables {
         let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;
+        wait::for_access(py, &table, stream, Access::Write)?;
         py.detach(|| table.write(&stream.queue, 0, bytes.clone())).or_raise()?;
         tables.push(table);
     }
@@ -104,7 +105,8 @@ pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dy
     let stream = &prepared.stream;
     let bytes = checked::WORDS * 4;
     let record = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
-    py.detach(|| record.fill(&stream.queue, 0, bytes, &[0])).or_raise()?;
+    // The launch follows it.
+    drop(py.detach(|| record.submit_fill(&stream.queue, 0, bytes, &[0])).or_raise()?);
     let event = run(py, prepared, Some(&record), after)?;
     wait::for_event(py, &event)?;
     let found = py.detach(|| record.read(&stream.queue, 0, bytes, vec![0; bytes])).or_raise()?;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, EventOps};
-use usm_core::{Access, BackendKind, Error, ErrorKind, Event, Result};
+use usm_core::{Access, BackendKind, DeviceType, Error, ErrorKind, Event, QueueOrder, Result};
 
+use crate::device::runtime::Stream;
 use crate::storage::Storage;
 use crate::text::error::OrRaise;
 
@@ -26,6 +27,21 @@ pub(crate) fn for_uses(py: Python<'_>, storage: &Storage, access: Access) -> PyR
         return Ok(());
     }
     Limit::none().in_slices(py, |limit| storage.wait_for_uses_within(access, limit))?.or_raise()
+}
+
+/// [`for_uses`] for an access that an in-order queue may put behind work on other memory: to memory
+/// that the processor does not reach, or not while the device works.
+pub(crate) fn for_access(py: Python<'_>, storage: &Storage, stream: &Stream, access: Access) -> PyResult<()> {
+    for_uses(py, storage, access)?;
+    let (kind, info) = (storage.kind(), stream.context().info());
+    let is_reached = match info.device_type {
+        DeviceType::Cpu => true,
+        _ => storage.is_host_accessible() && info.capabilities.concurrent(kind),
+    };
+    if is_reached || stream.queue.order() == QueueOrder::OutOfOrder {
+        return Ok(());
+    }
+    for_event(py, &py.detach(|| stream.queue.barrier(&[])).or_raise()?)
 }
 
 /// [`for_uses`] for a protocol by which the host gets an address.

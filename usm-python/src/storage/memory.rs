@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyTuple};
-use usm_core::{AllocKind, Request};
+use usm_core::{Access, AllocKind, Request};
 use usm_interface::Dtype;
 
 use crate::array::Array;
@@ -21,7 +21,7 @@ use crate::exchange::import;
 use crate::exchange::sycl;
 use crate::process::once::name;
 use crate::process::pickled;
-use crate::process::wait::Protocol;
+use crate::process::wait::{self, Protocol};
 use crate::storage::Storage;
 use crate::storage::pool::Source;
 use crate::storage::transfer::{self, Side};
@@ -305,6 +305,7 @@ impl Memory {
         };
         let held = Held::new(&target, true)?;
         self.check_room("destination", held.len() >= self.nbytes, held.len())?;
+        wait::for_access(py, &self.storage, &self.stream, Access::Read)?;
         let read = py.detach(|| self.storage.read(&self.stream.queue, self.offset, self.nbytes, held));
         drop(read.or_raise()?);
         Ok(target)
@@ -314,6 +315,7 @@ impl Memory {
     fn copy_from_host(&self, py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<()> {
         let held = Held::new(obj, false)?;
         self.check_room("source", held.len() <= self.nbytes, held.len())?;
+        wait::for_access(py, &self.storage, &self.stream, Access::Write)?;
         py.detach(|| self.storage.write(&self.stream.queue, self.offset, held)).or_raise()
     }
 
@@ -332,7 +334,8 @@ impl Memory {
     /// Sets every byte to a value.
     #[pyo3(signature = (val=0))]
     fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
-        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, &[val])).or_raise()
+        let fill = || self.storage.submit_fill(&self.stream.queue, self.offset, self.nbytes, &[val]);
+        wait::for_event(py, &py.detach(fill).or_raise()?)
     }
 
     /// A copy of the bytes.

@@ -121,7 +121,7 @@ impl Storage {
     }
 
     /// [`allocate_from`](Self::allocate_from), with zeros. Large blocks of the host come zero from the
-    /// system; others are filled, and this waits for that.
+    /// system; others are filled by the queue, and later uses follow that.
     pub(crate) fn allocate_zeroed(
         source: &Source,
         stream: &Stream,
@@ -137,7 +137,7 @@ impl Storage {
         let storage = Self::made(source, stream, made)?;
         is_zero |= size == 0;
         if !is_zero {
-            storage.fill(&stream.queue, 0, size, &[0])?;
+            drop(storage.submit_fill(&stream.queue, 0, size, &[0])?);
         }
         Ok(storage)
     }

@@ -173,24 +173,38 @@ const PIECE: usize = 256 << 20;
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     let Some(src) = prepare(dst, src)? else { return Ok(()) };
-    wait_for_both(py, dst, &src)?;
     if dst.view.nbytes() > PIECE && !dst.storage.overlaps(&src.storage) {
         return copy_in_pieces(py, dst, &src);
     }
-    py.detach(|| copy_elements(dst, &src)).or_raise()
+    copy_piece(py, dst, &src)
 }
 
-/// Waits for work that the copy would wait for, in a way that Ctrl-C ends.
+/// Copies elements, and waits in a way that Ctrl-C ends.
+fn copy_piece(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    let by_processor = match dst.stream.context().info().device_type {
+        DeviceType::Host => true,
+        DeviceType::Cpu => [dst, src].iter().all(|side| side.view.is_c_contiguous()),
+        _ => false,
+    };
+    if dst.stream.context().id() == src.stream.context().id() && !by_processor {
+        let submit = || dst.with_end(|to| src.with_end(|from| copy::submit(to, from)));
+        return wait::for_event(py, &py.detach(submit).or_raise()?);
+    }
+    wait_for_both(py, dst, src)?;
+    py.detach(|| dst.with_end(|to| src.with_end(|from| copy::elements(to, from)))).or_raise()
+}
+
+/// Waits for work that a copy would wait for, in a way that Ctrl-C ends.
 fn wait_for_both(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
-    wait::for_uses(py, &src.storage, Access::Read)?;
-    wait::for_uses(py, &dst.storage, Access::Write)
+    wait::for_access(py, &src.storage, &src.stream, Access::Read)?;
+    wait::for_access(py, &dst.storage, &dst.stream, Access::Write)
 }
 
 /// Copies large layouts in pieces along the first axis that has several elements.
 fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     let total = dst.view.nbytes();
     let Some(axis) = dst.view.shape().iter().position(|extent| *extent > 1) else {
-        return py.detach(|| copy_elements(dst, src)).or_raise();
+        return copy_piece(py, dst, src);
     };
     let extent = dst.view.shape()[axis] as usize;
     let step = (PIECE / (total / extent)).max(1);
@@ -198,7 +212,7 @@ fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
         let count = step.min(extent - start);
         let piece = |side: &Side| Side { view: side.view.part_of_axis(axis, start, count), ..side.clone() };
         let (dst, src) = (piece(dst), piece(src));
-        py.detach(|| copy_elements(&dst, &src)).or_raise()?;
+        copy_piece(py, &dst, &src)?;
         if let Err(raised) = py.check_signals() {
             let copied = total / extent * (start + count);
             // Not in Python 3.10.
@@ -232,14 +246,10 @@ fn prepare(dst: &Side, src: &Side) -> PyResult<Option<Side>> {
     Ok((dst.view.nbytes() != 0).then(|| Side { view, ..src.clone() }))
 }
 
-fn copy_elements(dst: &Side, src: &Side) -> Result<(), Failure> {
-    dst.with_end(|to| src.with_end(|from| copy::elements(to, from)))
-}
-
 /// Writes the elements of `dst` from the bytes of its storage from `start` on, and leaves those
 /// between them.
 pub(crate) fn store_elements(py: Python<'_>, dst: &Side, start: usize, bytes: Vec<u8>) -> PyResult<()> {
-    wait::for_uses(py, &dst.storage, Access::Write)?;
+    wait::for_access(py, &dst.storage, &dst.stream, Access::Write)?;
     py.detach(|| dst.with_end(|end| copy::store_elements(end, start, bytes))).or_raise()
 }
 
@@ -254,8 +264,11 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResu
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
-    wait::for_uses(py, &dst.storage, Access::Write)?;
-    py.detach(|| dst.with_end(|end| copy::fill(end, element.as_ref()))).or_raise()
+    if dst.view.len() == 1 || !dst.view.is_c_contiguous() {
+        wait::for_access(py, &dst.storage, &dst.stream, Access::Write)?;
+    }
+    let fill = || dst.with_end(|end| copy::submit_fill(end, element.as_ref()));
+    py.detach(fill).or_raise()?.map_or(Ok(()), |event| wait::for_event(py, &event))
 }
 
 /// The bytes of one number, at a place that stays: after a wait that ended too early the device may
@@ -296,7 +309,7 @@ pub(crate) fn read_one(py: Python<'_>, holding: &Holding, offset: usize) -> PyRe
     {
         return Ok(bytes);
     }
-    wait::for_uses(py, storage, Access::Read)?;
+    wait::for_access(py, storage, &holding.stream, Access::Read)?;
     let one = One::new(bytes, size);
     let read = || storage.read(&holding.stream.queue, offset, size, one);
     py.detach(read).or_raise().map(|one| *one.0)
@@ -308,7 +321,7 @@ pub(crate) fn to_object<'py>(py: Python<'py>, src: &Side) -> PyResult<Bound<'py,
     if size < 2 || !src.view.is_c_contiguous() {
         return reserve::bytes(py, &to_bytes(py, src)?);
     }
-    wait::for_uses(py, storage, Access::Read)?;
+    wait::for_access(py, storage, &src.stream, Access::Read)?;
     let blank = Blank::new(py, size)?;
     // SAFETY: the object keeps its bytes.
     let read = || unsafe { storage.read_to(&src.stream.queue, src.view.offset(), blank.room(), blank) };
@@ -322,7 +335,7 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     if src.view.nbytes() == 0 {
         return Ok(Vec::new());
     }
-    wait::for_uses(py, &src.storage, Access::Read)?;
+    wait::for_access(py, &src.storage, &src.stream, Access::Read)?;
     py.detach(|| src.with_end(copy::packed::<u8, _, _>)).or_raise()
 }
 
