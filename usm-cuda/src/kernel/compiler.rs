@@ -4,6 +4,7 @@
 use alloc::boxed::Box;
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
@@ -17,6 +18,8 @@ use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::table;
 use usm_kernel::BuildError;
 use usm_kernel::backend::driver::text;
+
+use super::compiled::{Compiled, Target};
 
 type Program = *mut c_void;
 type Code = c_int;
@@ -45,6 +48,7 @@ pub(super) struct Compiler {
     opened: OnceLock<Result<&'static Api, BuildError>>,
     /// Held during compilation if two threads must not compile concurrently: hipRTC 5.2 crashes.
     one_at_a_time: Option<Mutex<()>>,
+    compiled: Compiled,
 }
 
 pub(super) static NVRTC: Compiler = Compiler {
@@ -60,6 +64,7 @@ pub(super) static NVRTC: Compiler = Compiler {
     operations: ["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLog", "nvrtcGetPTX"],
     opened: OnceLock::new(),
     one_at_a_time: None,
+    compiled: Compiled::new(),
 };
 
 pub(super) static HIPRTC: Compiler = Compiler {
@@ -76,6 +81,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
     operations: ["hiprtcCreateProgram", "hiprtcCompileProgram", "hiprtcGetProgramLog", "hiprtcGetCode"],
     opened: OnceLock::new(),
     one_at_a_time: Some(Mutex::new(())),
+    compiled: Compiled::new(),
 };
 
 table! {
@@ -138,6 +144,19 @@ impl Compiler {
 
     fn check(&self, operation: &'static str, code: Code) -> Result<(), BuildError> {
         if code == SUCCESS { Ok(()) } else { Err(self.native(operation, code)) }
+    }
+
+    /// [`compile`](Self::compile), once for each source, for the device of this number.
+    pub(super) fn compile_once(
+        &'static self,
+        source: &str,
+        options: &str,
+        capability: Option<[i32; 2]>,
+        device: i32,
+    ) -> Result<Arc<[u8]>, BuildError> {
+        let target = capability.map_or(Target::Device(device), Target::Capability);
+        let compile = || self.compile(source, options, capability);
+        self.compiled.get_or_make((source, options, target), compile)
     }
 
     /// Machine code for a device of this compute capability; PTX if the compiler does not know the
@@ -258,7 +277,19 @@ mod tests {
     fn like(other: &Compiler, files: &'static [&'static str], variable: &'static str) -> Compiler {
         let &Compiler { column, backend, library, toolkits, operations, .. } = other;
         let (opened, one_at_a_time) = (OnceLock::new(), Some(Mutex::new(())));
-        Compiler { column, backend, library, files, variable, toolkits, operations, opened, one_at_a_time }
+        let compiled = Compiled::new();
+        Compiler {
+            column,
+            backend,
+            library,
+            files,
+            variable,
+            toolkits,
+            operations,
+            opened,
+            one_at_a_time,
+            compiled,
+        }
     }
 
     /// The installed compilers, with options for a device, which need not exist.

@@ -8,6 +8,7 @@
 //! - The driver does not keep the module of a running function alive; a module is unloaded after
 //!   its launches.
 
+mod compiled;
 mod compiler;
 mod image;
 mod vendor;
@@ -178,9 +179,11 @@ unsafe impl Programmable for Cuda {
             Code::CudaC(source) => {
                 let capability =
                     vendor.capability.map(|numbers| numbers.map(|number| api.device(context, number)));
+                let device = raw::device(context);
                 // AMD's compiler compiles for the current device.
-                compiled =
-                    raw::with_current(context, || vendor.compiler.compile(source, options, capability))??;
+                compiled = raw::with_current(context, || {
+                    vendor.compiler.compile_once(source, options, capability, device)
+                })??;
                 &compiled
             }
             Code::Ptx(assembly) => {
