@@ -83,6 +83,7 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
         op::extended::FMAX => Binary::FMax,
         op::extended::FMIN => Binary::FMin,
         op::extended::POW => Binary::FPow,
+        op::extended::HYPOT => Binary::FHypot,
         op::extended::S_MAX => Binary::SMax,
         op::extended::U_MAX => Binary::UMax,
         op::extended::S_MIN => Binary::SMin,
