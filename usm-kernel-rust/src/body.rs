@@ -4,6 +4,7 @@ use syn::spanned::Spanned as _;
 use syn::{Block, Expr as Rust, ExprAssign, ExprIf, Item, Result, Stmt as RustStmt};
 use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
 
+use crate::ahead::of_value;
 use crate::atomic::{atomic, is_atomic};
 use crate::choice::as_branches;
 use crate::declaration::declare;
@@ -11,7 +12,7 @@ use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{assertion, constant, literal, print, range, structure, swap, tuple};
+use crate::{assertion, complex, constant, literal, print, range, structure, swap, tuple};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -248,11 +249,13 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
                 return refuse(path.span(), "this tuple or structure is set once: write `let mut`");
             }
             let hints: Vec<_> = names.iter().map(|id| Some(scope.kernel.variable(*id).ty)).collect();
+            let [needed, given] = [&assign.left, &assign.right].map(|side| of_value(side, scope));
+            if let Some(needed) = needed.filter(|needed| given != Some(*needed)) {
+                return complex::refuse_other(&assign.right, needed, scope);
+            }
             let values = tuple::parts(&assign.right, &hints, scope)?;
             let found: Vec<_> = values.iter().map(|value| Some(value.ty)).collect();
-            let is_other =
-                structure::of_value(&assign.left, scope) != structure::of_value(&assign.right, scope);
-            if found != hints || is_other {
+            if found != hints || given != needed {
                 return refuse(assign.right.span(), "a tuple of other types");
             }
             let mut kept = Vec::new();
@@ -456,6 +459,9 @@ pub(crate) fn keep_index(index: &mut Expr, scope: &mut Scope, out: &mut Vec<Stmt
 
 fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let at = place_of(binary.op.span());
+    if let Some(of) = complex::of(&binary.left, scope) {
+        return complex::update(binary, operator, of, scope, out);
+    }
     match &*binary.left {
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;

@@ -4,9 +4,9 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, Ident, Result};
 use usm_kernel_ir::{Array, ArrayId, Binary, Expr, ExprKind, Literal, Place, Scalar, Space, Stmt, StmtKind};
 
+use crate::ahead::of_value;
 use crate::scope::{Scope, refuse};
 use crate::signature::{length, place_of};
-use crate::structure::of_value;
 use crate::tuple;
 
 /// Declares an array of structures: one for each type of their fields, whose memory `space` gives

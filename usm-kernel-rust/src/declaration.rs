@@ -73,7 +73,7 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
         scope.name(&name.ident, Meaning::Array(id));
         return Ok(());
     }
-    if tuple::is_tuple(&init.expr, scope) {
+    if tuple::is_tuple(&init.expr, scope) || ty.is_some_and(|ty| structure::of_type(ty, scope).is_some()) {
         return tuple::declare(pattern, ty, &init.expr, scope, out);
     }
     match pattern {

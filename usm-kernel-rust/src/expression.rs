@@ -4,11 +4,12 @@ use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
 use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Stmt, StmtKind, Unary};
 
+use crate::ahead::of_value;
 use crate::choice::as_branches;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, body, call, constant, literal, number, structure, tuple, view};
+use crate::{atomic, body, call, complex, constant, literal, number, structure, tuple, view};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -54,7 +55,10 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                 Meaning::Array(_) | Meaning::ReadOnly(_) | Meaning::View(_) | Meaning::Table(_) => {
                     refuse(name.span(), format!("`{name}` is an array: write `{name}[i]` or `{name}.len()`"))
                 }
-                Meaning::Tuple(_) => refuse(name.span(), format!("`{name}` is a tuple: write `{name}.0`")),
+                Meaning::Tuple(number) => match scope.tuple_structures.get(&number) {
+                    Some(of) => structure::refuse_number(name.span(), *of, scope),
+                    None => refuse(name.span(), format!("`{name}` is a tuple: write `{name}.0`")),
+                },
             }
         }
         Rust::Unary(unary) => {
@@ -70,6 +74,9 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                 UnOp::Not(_) => Unary::Not,
                 _ => return refuse(unary.span(), "a kernel has no pointers: index the array"),
             };
+            if let Some((of, ..)) = complex::made(value, scope) {
+                return structure::refuse_number(unary.span(), of, scope);
+            }
             let operand = expr(&unary.expr, hint, scope)?;
             if !operator.takes(operand.ty) {
                 return refuse(unary.span(), format!("{} has no such operator", operand.ty));
@@ -116,13 +123,19 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         }
         Rust::Block(inner) => body::value_of(&inner.block, scope, |value, scope| expr(value, hint, scope)),
         Rust::Match(word) => expr(&as_branches(word)?, hint, scope),
-        Rust::Call(call) => function(call, hint, scope),
+        Rust::Call(call) => match of_value(value, scope) {
+            Some(of) => structure::refuse_number(value.span(), of, scope),
+            None => function(call, hint, scope),
+        },
         Rust::MethodCall(call) => method(call, hint, scope),
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
         Rust::Macro(call) => refuse(call.span(), "a kernel calls no macros"),
         Rust::Field(field) => {
             if let Some((array, element, index)) = structure::field_place(field, scope)? {
                 return Ok(Expr::load(array, element, index, at));
+            }
+            if let Some(value) = structure::field_of_value(field, scope)? {
+                return Ok(value);
             }
             let (id, _) = tuple::field(field, scope)?;
             Ok(Expr::variable(id, scope.kernel.variable(id).ty, at))
@@ -296,6 +309,9 @@ fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut
     if matches!(operator, Binary::AndThen | Binary::OrElse) {
         return short(binary, operator, scope);
     }
+    if let Some(found) = complex::compare(binary, operator, scope)? {
+        return Ok(found);
+    }
     let (left, right) = if matches!(operator, Binary::Shl | Binary::Shr) {
         let mut left = expr(&binary.left, hint, scope)?;
         let hint = literal::is_open(&binary.right).then_some(left.ty);
@@ -366,6 +382,9 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
             scope.kernel.array(found.array).element,
             found.position(place_of(index.index.span())),
         )),
+        _ if found.is_structure(scope) => {
+            structure::refuse_number(index.span(), scope.structures[&found.array], scope)
+        }
         more => {
             let what =
                 if more == 1 { "a part of an array".to_string() } else { format!("{more} dimensions") };
@@ -467,6 +486,9 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
 fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(call.method.span());
     let name = call.method.to_string();
+    if let Some(of) = complex::of(&call.receiver, scope) {
+        return complex::method(call, of, scope);
+    }
     let arguments: Vec<&Rust> = call.args.iter().collect();
     if view::root(&call.receiver, scope).ok().flatten().is_some() || is_table(&call.receiver, scope) {
         if name == "len" && arguments.is_empty() {

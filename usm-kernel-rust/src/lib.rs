@@ -4,6 +4,7 @@
 extern crate alloc;
 extern crate proc_macro;
 
+mod ahead;
 mod assertion;
 mod atomic;
 mod attribute;
@@ -11,6 +12,7 @@ mod body;
 mod call;
 mod choice;
 mod column;
+mod complex;
 mod conditional;
 mod constant;
 mod declaration;

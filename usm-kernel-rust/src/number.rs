@@ -205,17 +205,17 @@ const fn signed(ty: Scalar) -> Scalar {
 
 /// Makes expressions of a type at a place.
 #[derive(Clone, Copy)]
-struct With {
-    ty: Scalar,
-    at: Place,
+pub(crate) struct With {
+    pub(crate) ty: Scalar,
+    pub(crate) at: Place,
 }
 
 impl With {
-    fn two(self, operator: Binary, one: Expr, two: Expr) -> Expr {
+    pub(crate) fn two(self, operator: Binary, one: Expr, two: Expr) -> Expr {
         Expr::binary(operator, one, two, self.at)
     }
 
-    fn sub(self, one: Expr, two: Expr) -> Expr {
+    pub(crate) fn sub(self, one: Expr, two: Expr) -> Expr {
         self.two(Binary::Sub, one, two)
     }
 
@@ -223,7 +223,11 @@ impl With {
         self.two(Binary::Lt, one.clone(), two.clone())
     }
 
-    fn select(self, condition: Expr, one: Expr, two: Expr) -> Expr {
+    pub(crate) fn math(self, function: Math, arguments: Vec<Expr>) -> Expr {
+        Expr { kind: ExprKind::Math(function, arguments), ty: self.ty, place: self.at }
+    }
+
+    pub(crate) fn select(self, condition: Expr, one: Expr, two: Expr) -> Expr {
         let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(two));
         Expr { kind, ty: self.ty, place: self.at }
     }
@@ -243,7 +247,7 @@ impl With {
         Expr::literal(Literal::integer(self.ty, value), self.at)
     }
 
-    fn one(self) -> Expr {
+    pub(crate) fn one(self) -> Expr {
         match self.ty {
             Scalar::F32 => Expr::literal(Literal::f32(1.0), self.at),
             Scalar::F64 => Expr::literal(Literal::f64(1.0), self.at),
@@ -251,7 +255,7 @@ impl With {
         }
     }
 
-    fn zero(self) -> Expr {
+    pub(crate) fn zero(self) -> Expr {
         match self.ty {
             Scalar::F32 => Expr::literal(Literal::f32(0.0), self.at),
             Scalar::F64 => Expr::literal(Literal::f64(0.0), self.at),
@@ -260,7 +264,7 @@ impl With {
     }
 
     /// The value in a variable, so that it is computed once.
-    fn reused(self, value: Expr, name: &str, scope: &mut Scope) -> Expr {
+    pub(crate) fn reused(self, value: Expr, name: &str, scope: &mut Scope) -> Expr {
         if matches!(value.kind, ExprKind::Variable(_) | ExprKind::Literal(_) | ExprKind::Value(_)) {
             return value;
         }

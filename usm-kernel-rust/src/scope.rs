@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
+use core::cell::RefCell;
 
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
@@ -12,6 +13,7 @@ use usm_kernel_ir::{
 };
 
 use crate::attribute::place;
+use crate::complex;
 use crate::conditional;
 use crate::declaration;
 use crate::label::Loop;
@@ -39,10 +41,10 @@ pub(crate) enum Meaning {
 }
 
 /// The items beside a kernel in its module.
-#[derive(Default)]
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
+    /// Those of complex numbers are the last ones.
     pub(crate) structures: Vec<Structure>,
     /// Constants that are arrays.
     pub(crate) tables: Vec<Rc<syn::ItemConst>>,
@@ -50,6 +52,19 @@ pub(crate) struct Module {
     pub(crate) others: Vec<String>,
     /// Names of functions and constants that the compiler may remove.
     pub(crate) conditional: Vec<String>,
+}
+
+impl Default for Module {
+    fn default() -> Self {
+        Self {
+            functions: Vec::new(),
+            constants: Vec::new(),
+            structures: complex::structures().collect(),
+            tables: Vec::new(),
+            others: Vec::new(),
+            conditional: Vec::new(),
+        }
+    }
 }
 
 impl Module {
@@ -104,6 +119,8 @@ pub(crate) struct Scope {
     tables: BTreeMap<usize, ArrayId>,
     /// Statements that give these arrays their values.
     pub(crate) first: Vec<Stmt>,
+    /// Names of a block that is not read yet, and the structures that they are.
+    pub(crate) ahead: RefCell<Vec<(String, Option<usize>)>>,
     /// The variable with the number of the item, in kernels that print.
     pub(crate) item: Option<VarId>,
     /// Number of inlined calls and their statements.
@@ -164,6 +181,7 @@ impl Scope {
             shapes: BTreeMap::new(),
             tables: BTreeMap::new(),
             first: Vec::new(),
+            ahead: RefCell::default(),
             item: None,
             put_in: 0,
         }
@@ -347,7 +365,7 @@ pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
     }
     refuse(
         ty.span(),
-        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16, Bf16 and a structure with `#[derive(Structure)]` \
+        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16, Bf16, Complex32, Complex64 and a structure with `#[derive(Structure)]` \
          beside it, in a module with `#[kernels]`",
     )
 }

@@ -1,6 +1,6 @@
 //! Structures of numbers: elements of arrays, and values, which are their fields.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::spanned::Spanned as _;
 use syn::{
@@ -9,7 +9,9 @@ use syn::{
 };
 use usm_kernel_ir::{ArrayId, Expr, Scalar, Stmt, StmtKind, Structure, VarId};
 
+use crate::ahead::of_value;
 use crate::attribute::found_crate;
+use crate::complex;
 use crate::conditional;
 use crate::expression::typed;
 use crate::scope::{Meaning, Scope, refuse, scalar};
@@ -17,13 +19,13 @@ use crate::signature::place_of;
 use crate::tuple;
 use crate::view::{self, View};
 
-/// The structures among items: those that derive `Structure`.
+/// The structures among items, those that derive `Structure`, and complex numbers.
 pub(crate) fn all(items: &[Item]) -> Result<Vec<Structure>> {
     let derived = items.iter().filter_map(|item| match item {
         Item::Struct(item) if derives(item) => Some(of_item(item)),
         _ => None,
     });
-    derived.collect()
+    derived.chain(complex::structures().map(Ok)).collect()
 }
 
 /// The position of a field.
@@ -76,6 +78,12 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
             return refuse(
                 field.ty.span(),
                 format!("field `{text}` is a pointer, which no device follows: take an index"),
+            );
+        }
+        if complex::is_named(&field.ty) {
+            return refuse(
+                field.ty.span(),
+                format!("field `{text}` is no number: write its parts, `{text}_re` and `{text}_im`"),
             );
         }
         let Ok(ty) = scalar(&field.ty) else {
@@ -173,13 +181,19 @@ pub fn structure(item: TokenStream) -> Result<TokenStream> {
     })
 }
 
+/// Refuses a structure where a number is needed.
+pub(crate) fn refuse_number<T>(at: Span, number: usize, scope: &Scope) -> Result<T> {
+    let Structure { name, fields } = &scope.neighbours.structures[number];
+    refuse(at, format!("a `{name}` where a number is needed: name a field, such as `.{}`", fields[0].0))
+}
+
 /// The number of the structure that a type names.
 pub(crate) fn of_type(ty: &Type, scope: &Scope) -> Option<usize> {
     let Type::Path(path) = ty else { return None };
     of_path(&path.path, scope)
 }
 
-fn of_path(path: &syn::Path, scope: &Scope) -> Option<usize> {
+pub(crate) fn of_path(path: &syn::Path, scope: &Scope) -> Option<usize> {
     let name = path.get_ident()?;
     scope.neighbours.structures.iter().position(|structure| name == &structure.name)
 }
@@ -228,16 +242,13 @@ pub(crate) fn field_type(field: &ExprField, scope: &Scope) -> Result<Scalar> {
 
 /// `particles[i] = p`: all values are computed before a field is set.
 pub(crate) fn assign(left: &Rust, right: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    may_write(referred(left), scope)?;
-    if of_value(right, scope) != of_value(left, scope) {
-        return refuse(
-            right.span(),
-            "a structure of the same type is needed here: an element, a variable or `S { .. }`",
-        );
+    let needed = of_value(left, scope);
+    if let Some(needed) = needed.filter(|_| of_value(right, scope) != needed) {
+        return complex::refuse_other(right, needed, scope);
     }
     let values = tuple::parts(right, &[], scope)?;
     let values: Vec<Expr> = values.into_iter().map(|value| tuple::keep(value, scope)).collect();
-    let places = places(left, scope)?;
+    let places = written_places(left, scope)?;
     out.append(&mut scope.before);
     for ((array, index), value) in places.into_iter().zip(values) {
         let at = index.place;
@@ -246,8 +257,33 @@ pub(crate) fn assign(left: &Rust, right: &Rust, scope: &mut Scope, out: &mut Vec
     Ok(())
 }
 
+/// Exchanges two elements.
+pub(crate) fn swap([one, two]: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    if let Some(needed) = of_value(one, scope).filter(|needed| of_value(two, scope) != Some(*needed)) {
+        return complex::refuse_other(two, needed, scope);
+    }
+    let (first, second) = (written_places(one, scope)?, written_places(two, scope)?);
+    let to_first = second.iter().zip(&first);
+    let mut stores = Vec::new();
+    for ((from, index), (to, place)) in to_first.chain(first.iter().zip(&second)) {
+        let at = place.place;
+        let value = Expr::load(*from, scope.kernel.array(*from).element, index.clone(), at);
+        let store = StmtKind::Store(*to, place.clone(), tuple::keep(value, scope));
+        stores.push(Stmt::new(store, at));
+    }
+    out.append(&mut scope.before);
+    out.append(&mut stores);
+    Ok(())
+}
+
+/// The places of all fields of an element that is written.
+pub(crate) fn written_places(left: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Expr)>> {
+    may_write(referred(left), scope)?;
+    places(left, scope)
+}
+
 /// What `*p` refers to.
-fn referred(value: &Rust) -> &Rust {
+pub(crate) fn referred(value: &Rust) -> &Rust {
     match value {
         Rust::Paren(inner) => referred(&inner.expr),
         Rust::Unary(unary) => referred(&unary.expr),
@@ -276,7 +312,7 @@ fn structure_of(array: ArrayId, scope: &Scope) -> Structure {
 }
 
 /// The places of all fields of an element.
-pub(crate) fn places(value: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Expr)>> {
+fn places(value: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Expr)>> {
     let at = place_of(value.span());
     let Some(mut found) = element(value, scope)? else {
         return refuse(value.span(), "an element of an array of structures is needed here");
@@ -284,42 +320,6 @@ pub(crate) fn places(value: &Rust, scope: &mut Scope) -> Result<Vec<(ArrayId, Ex
     found.keep(scope);
     let count = structure_of(found.array, scope).fields.len();
     Ok((0..count).filter_map(|position| found.field(position, at, scope)).collect())
-}
-
-/// The number of the structure that a value is; `None` for other values.
-pub(crate) fn of_value(value: &Rust, scope: &Scope) -> Option<usize> {
-    match value {
-        Rust::Paren(inner) => of_value(&inner.expr, scope),
-        Rust::Struct(literal) => of_path(&literal.path, scope),
-        Rust::Path(path) => match scope.find(path.path.get_ident()?).ok()? {
-            Meaning::Tuple(number) => scope.tuple_structures.get(&number).copied(),
-            Meaning::View(number) if scope.views[number].is_structure(scope) => {
-                scope.structures.get(&scope.views[number].array).copied()
-            }
-            _ => None,
-        },
-        Rust::Call(call) => {
-            let Rust::Path(path) = &*call.func else { return None };
-            let function = scope.neighbours.function(&path.path.segments.last()?.ident.to_string())?;
-            match &function.sig.output {
-                syn::ReturnType::Type(_, ty) => of_type(ty, scope),
-                syn::ReturnType::Default => None,
-            }
-        }
-        Rust::Block(inner) => match inner.block.stmts.last() {
-            Some(syn::Stmt::Expr(value, None)) => of_value(value, scope),
-            _ => None,
-        },
-        Rust::If(branch) => match branch.then_branch.stmts.last() {
-            Some(syn::Stmt::Expr(value, None)) => of_value(value, scope),
-            _ => None,
-        },
-        element if is_element(element, scope) => {
-            let (id, _) = view::root(referred(element), scope).ok()??;
-            scope.structures.get(&id).copied()
-        }
-        _ => None,
-    }
 }
 
 /// The types of the fields of the structure that a type names.
@@ -342,7 +342,7 @@ pub(crate) fn given(ty: &Type, mutable: bool, argument: &Rust, scope: &mut Scope
     let name = scope.neighbours.structures[number].name.clone();
     if needed == 0 {
         if of_value(argument, scope) != Some(number) {
-            return refuse(argument.span(), format!("a `{name}` is needed here"));
+            return complex::refuse_other(argument, number, scope);
         }
         let mut variables = Vec::new();
         for value in tuple::parts(argument, &[], scope)? {
@@ -371,7 +371,7 @@ pub(crate) fn given(ty: &Type, mutable: bool, argument: &Rust, scope: &mut Scope
     Ok(Some(Meaning::View(scope.views.len() - 1)))
 }
 
-fn unreferenced(value: &Rust) -> &Rust {
+pub(crate) fn unreferenced(value: &Rust) -> &Rust {
     match value {
         Rust::Reference(inner) => unreferenced(&inner.expr),
         other => other,
@@ -423,6 +423,17 @@ pub(crate) fn literal(literal: &ExprStruct, scope: &mut Scope) -> Result<Vec<Exp
         }
         None => Ok(values.into_iter().flatten().collect()),
     }
+}
+
+/// The field of a structure that is no variable and no element, such as a function's result.
+pub(crate) fn field_of_value(field: &ExprField, scope: &mut Scope) -> Result<Option<Expr>> {
+    if matches!(&*field.base, Rust::Path(_)) {
+        return Ok(None);
+    }
+    let Some(number) = of_value(&field.base, scope) else { return Ok(None) };
+    let position = position(&scope.neighbours.structures[number], &field.member)?;
+    let mut values = tuple::parts(&field.base, &[], scope)?;
+    Ok((position < values.len()).then(|| values.swap_remove(position)))
 }
 
 /// The variable of a field of a structure that is a variable.

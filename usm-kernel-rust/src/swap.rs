@@ -18,6 +18,9 @@ enum Side<'r> {
 /// Exchanges the values of two places. Both indices are read before anything is written.
 pub(crate) fn read(places: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let [one, two] = places;
+    if places.iter().all(|place| structure::is_element(place, scope)) {
+        return structure::swap(places, scope, out);
+    }
     let mut first = side(one, scope)?;
     let second = match &mut first {
         Side::Element(_, _, index) => scope.read_after(&mut [index], |scope| side(two, scope))?,

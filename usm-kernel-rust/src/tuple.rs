@@ -4,11 +4,12 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprField, Member, Pat, Result, ReturnType, Stmt as RustStmt, Type};
 use usm_kernel_ir::{Expr, ExprKind, Math, Scalar, Stmt, StmtKind, VarId};
 
+use crate::ahead::of_value;
 use crate::body;
 use crate::expression::{apart, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
-use crate::{call, choice, structure};
+use crate::{call, choice, complex, structure};
 
 /// The types of a tuple's parts; `None` for another type.
 pub(crate) fn types(ty: &Type) -> Result<Option<Vec<Scalar>>> {
@@ -32,15 +33,17 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
         Rust::Paren(inner) => is_tuple(&inner.expr, scope),
         Rust::Group(inner) => is_tuple(&inner.expr, scope),
         Rust::Tuple(tuple) => !tuple.elems.is_empty(),
-        Rust::Struct(_) | Rust::Unary(_) | Rust::Index(_) => structure::of_value(value, scope).is_some(),
-        Rust::Block(inner) => last(&inner.block),
-        Rust::If(branch) => last(&branch.then_branch),
+        Rust::Struct(_) | Rust::Unary(_) | Rust::Index(_) | Rust::Binary(_) => {
+            of_value(value, scope).is_some()
+        }
+        Rust::Block(inner) => last(&inner.block) || of_value(value, scope).is_some(),
+        Rust::If(branch) => last(&branch.then_branch) || of_value(value, scope).is_some(),
         Rust::Match(choice) => choice.arms.iter().any(|arm| is_tuple(&arm.body, scope)),
-        Rust::MethodCall(call) => call.method == "sin_cos",
+        Rust::MethodCall(call) => call.method == "sin_cos" || of_value(value, scope).is_some(),
         Rust::Path(path) => {
             path.path.get_ident().is_some_and(|name| matches!(scope.find(name), Ok(Meaning::Tuple(_))))
         }
-        Rust::Call(_) if structure::of_value(value, scope).is_some() => true,
+        Rust::Call(_) if of_value(value, scope).is_some() => true,
         Rust::Call(call) => {
             let Rust::Path(path) = &*call.func else { return false };
             let Some(last) = path.path.segments.last() else { return false };
@@ -54,6 +57,9 @@ pub(crate) fn is_tuple(value: &Rust, scope: &Scope) -> bool {
 
 /// Reads the parts of a tuple; a literal has the type of its place in `hints`.
 pub(crate) fn parts(value: &Rust, hints: &[Option<Scalar>], scope: &mut Scope) -> Result<Vec<Expr>> {
+    if let Some(of) = complex::made(value, scope) {
+        return complex::parts(value, of, scope);
+    }
     let at = place_of(value.span());
     match value {
         Rust::Struct(literal) => structure::literal(literal, scope),
@@ -178,10 +184,10 @@ pub(crate) fn declare(
     scope: &mut Scope,
     out: &mut Vec<Stmt>,
 ) -> Result<()> {
-    let structure = structure::of_value(init, scope);
-    if let (Some(ty), Some(_)) = (ty, structure) {
-        if structure::of_type(ty, scope) != structure {
-            return refuse(init.span(), "a structure of another type");
+    let structure = of_value(init, scope);
+    if let Some(needed) = ty.and_then(|ty| structure::of_type(ty, scope)) {
+        if structure != Some(needed) {
+            return complex::refuse_other(init, needed, scope);
         }
     }
     let types = ty.filter(|_| structure.is_none()).map(types).transpose()?.flatten();

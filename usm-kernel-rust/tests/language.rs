@@ -54,7 +54,7 @@ fn is_read(form: &str, body: &str) -> Result<(), String> {
     let more = match form {
         "a structure by value" => ", p: P",
         "a tuple as an argument of a kernel" => ", t: (u32, f32)",
-        "complex elements" => ", z: &mut [Complex]",
+        "complex elements" => ", z: &mut [Complex32]",
         "more than 8 parameters" => {
             ", p0: u32, p1: u32, p2: u32, p3: u32, p4: u32, p5: u32, p6: u32, p7: u32, p8: u32"
         }

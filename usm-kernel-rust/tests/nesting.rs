@@ -83,6 +83,10 @@ const SHAPES: &[Shape] = &[
     ("unsafe blocks", ["", "unsafe {", "", "}", ""]),
     ("constant blocks", ["let y = ", "const {", "1", "}", ";"]),
     ("labels", ["", "'a: {", "", "}", ""]),
+    ("a complex sum", ["let z = Complex32::new(1.0, 2.0); let s = z", "", "", "+ z", ";"]),
+    ("complex quotients", ["let z = Complex32::new(1.0, 2.0); let s = ", "(z / ", "z", ")", ";"]),
+    ("complex methods", ["let z = Complex32::new(1.0, 2.0); let s = z", "", "", ".conj()", ";"]),
+    ("complex numbers of norms", ["let x = ", "Complex32::new(", "1.0", ", 1.0).norm()", ";"]),
     ("what no name means, in a sum", ["a[0] = y", "", "", "+ x", ";"]),
     ("what has no type, in branches", ["a[0] = ", "if ", "1", "== x { 1 } else { 2 }", ";"]),
 ];

@@ -24,6 +24,7 @@ mod call;
 #[cfg(feature = "alloc")]
 mod checked;
 mod collective;
+mod complex;
 mod constant;
 #[cfg(feature = "alloc")]
 mod declared;
@@ -85,6 +86,7 @@ pub use call::Argument;
 #[cfg(feature = "alloc")]
 pub use checked::CheckError;
 pub use collective::{Collective, SubGroups};
+pub use complex::{Complex, Complex32, Complex64};
 pub use constant::Constant;
 #[cfg(feature = "alloc")]
 pub use declared::{Check, Declared};

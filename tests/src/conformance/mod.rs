@@ -173,7 +173,7 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
             one_source_with_unwritten_memory
-            one_source_in_an_unknown_order one_source_prints one_source_with_fields_of_several_types
+            one_source_in_an_unknown_order one_source_prints one_source_with_fields_of_several_types one_source_with_complex_numbers
             rodinia_pathfinder rodinia_hotspot rodinia_lud rodinia_bfs shoc_md shoc_spmv_vector shoc_md5
             shoc_scan polybench_fdtd_2d polybench_gramschmidt cubecl_gelu
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
