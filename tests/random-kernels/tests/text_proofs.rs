@@ -7,6 +7,7 @@
 mod launch;
 
 use launch::Launch;
+use usm_kernel_ir::inspect::{Doubt, Verdict, inspect};
 use usm_kernel_ir::proof::{Claims, claims};
 use usm_kernel_ir::{Fault, Kernel, Literal, Order, Scalar, zeroed};
 use usm_random_kernels::first_seed;
@@ -17,6 +18,8 @@ use usm_random_kernels::text::{counters, text};
 const LAUNCHES: u64 = 40;
 /// Many kernels have loops without an end.
 const STEPS: u64 = 1 << 14;
+/// Steps of an inspection: as long as all items of a launch that ends, and more.
+const INSPECTED: u64 = 1 << 22;
 /// Numbers at which products and steps wrap in types of 8, 32 and 64 bits.
 const WRAPS: [u64; 11] = [85, 86, 43, 64, 128, 255, 256, 0x5555_5556, 0x8000_0000, 0xffff_ffff, 1 << 63];
 
@@ -41,6 +44,47 @@ fn the_proof_accepts_no_counters_that_are_wrong() {
     // Both outcomes must occur often.
     assert!(accepted * 20 > launches, "{accepted} of {launches} launches were accepted");
     assert!(wrong * 50 > launches, "{wrong} of {launches} launches were wrong");
+}
+
+/// What conditions leave open, inspections decide, for indices that do not follow from memory.
+#[test]
+fn launches_that_do_not_race_are_proven_or_inspected() {
+    let first = first_seed();
+    let texts = skip::cases("USM_RANDOM_TEXTS", 400);
+    let (mut apart, mut free, mut of_memory, mut long) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for seed in first..first + texts {
+        let Some((kernel, claims)) =
+            kernel(&text(seed)).and_then(|kernel| claims(&kernel).ok().map(|claims| (kernel, claims)))
+        else {
+            continue;
+        };
+        let mut random = Random::new(!seed);
+        for _ in 0..LAUNCHES {
+            let launch = any_launch(&kernel, &mut random);
+            let found = launch.run(&kernel, Order::Forwards, STEPS);
+            let open = claims.open_arrays(&launch.shape());
+            let verdict = match open.is_empty() {
+                true => Verdict::Free,
+                false => inspect(&kernel, &open, &launch.shape(), INSPECTED),
+            };
+            let describe = || format!("seed {seed} {launch}: {verdict:?}, and {found:?}\n{}", text(seed));
+            match (&found, &verdict) {
+                (Err(Fault::Race { .. }), Verdict::Free) => panic!("{}", describe()),
+                (Ok(()), Verdict::Race(_)) => panic!("{}", describe()),
+                (Ok(()), Verdict::Free) => free += 1,
+                (Ok(()), Verdict::Undecided(Doubt::Memory(_) | Doubt::Possible(_) | Doubt::Barrier(_))) => {
+                    of_memory += 1;
+                }
+                (Ok(()), Verdict::Undecided(_)) => long += 1,
+                _ => {}
+            }
+            apart += u64::from(found.is_ok());
+        }
+    }
+    println!(
+        "{apart} launches do not race: {free} proven or inspected, {of_memory} undecided because of memory, {long} too long"
+    );
+    assert!(free * 100 >= (apart - of_memory) * 95, "{free} of {apart}, {of_memory} because of memory");
 }
 
 /// What a generator's kernels led to.
