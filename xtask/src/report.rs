@@ -60,6 +60,9 @@ impl Clock {
     }
 }
 
+/// The begin of the reason why something could not be downloaded.
+pub(crate) const NO_NETWORK: &str = "no network";
+
 impl Report {
     pub(crate) fn new() -> Self {
         Self {
@@ -102,12 +105,31 @@ impl Report {
         announce(name);
         let clock = Clock::start();
         let result = body();
+        self.judge(name, result, clock.time())
+    }
+
+    /// [`check`](Self::check) of what is downloaded: without a network it is a skip with its
+    /// reason, or a failure in CI.
+    pub(crate) fn set_up(&mut self, name: &str, body: impl FnOnce() -> Result<(), String>) -> bool {
+        announce(name);
+        let clock = Clock::start();
+        match body() {
+            Err(reason) if reason.starts_with(NO_NETWORK) && !self.ci => {
+                self.skips.push(format!("{name}: {reason}"));
+                self.push(name, "skipped", [0, 0, 1], clock.time());
+                false
+            }
+            result => self.judge(name, result, clock.time()),
+        }
+    }
+
+    fn judge(&mut self, name: &str, result: Result<(), String>, time: Time) -> bool {
         if let Err(message) = &result {
             eprintln!("{name}: {message}");
         }
         let failures = result.clone().err().into_iter().collect();
         let outcome = Outcome { success: result.is_ok(), failures, ..Outcome::default() };
-        self.record(name, outcome, clock.time())
+        self.record(name, outcome, time)
     }
 
     /// An empty report of parts that run beside those of this one.

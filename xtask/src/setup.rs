@@ -4,6 +4,7 @@ use crate::report::Report;
 use crate::{Failure, debian, environment, folder, python, system};
 
 pub(crate) fn run() -> Result<(), Failure> {
+    folder::claim(&environment::setup_dir())?;
     let mut report = Report::new();
     let _ = parts(&mut report);
     println!("\nvirtual environment  {}", environment::venv().display());
@@ -19,11 +20,11 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 /// Runs all set-up into one report. False without Python.
 pub(crate) fn parts(report: &mut Report) -> bool {
-    let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
+    let python_stands = report.set_up("set-up: Python and OpenCL", python::virtual_environment);
     if python_stands {
-        report.check("set-up: ONNX models", python::models);
+        report.set_up("set-up: ONNX models", python::models);
         if python::has_numpy_1() {
-            report.check("set-up: NumPy 1.26", python::numpy_1);
+            report.set_up("set-up: NumPy 1.26", python::numpy_1);
         } else {
             report.missing("set-up: NumPy 1.26", "it was built for Python 3.9 to 3.12");
         }
@@ -37,7 +38,7 @@ pub(crate) fn parts(report: &mut Report) -> bool {
 /// Installs only Debian's runtimes and tools.
 pub(crate) fn debian(report: &mut Report) {
     if debian::stand() || system::can_install() {
-        report.check("set-up: Debian's runtimes", debian::runtimes);
+        report.set_up("set-up: Debian's runtimes", debian::runtimes);
     } else {
         report.missing("set-up: Debian's runtimes", "Level Zero and PoCL need Debian with root");
     }
