@@ -149,12 +149,11 @@ fn not_negative(value: i64, key: Key, at: usize) -> Result<()> {
     }
 }
 
-fn number(value: i64, expected: i64, key: Key, at: usize) -> Result<()> {
-    if value == expected {
-        return Ok(());
+fn number(found: i64, expected: i64, key: Key, at: usize) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(place(ProtocolError::WrongCount { expected, found }, key, at)),
     }
-    let expected = usize::try_from(expected).unwrap_or(0);
-    Err(place(EntryError::WrongLength { expected }, key, at))
 }
 
 /// The format of a level, with the level's number in an error.

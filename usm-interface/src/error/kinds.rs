@@ -318,6 +318,13 @@ failures! {
         } = "nulls", "{}", Missing(count);
         /// Arrow values that are numbers of entries of a dictionary.
         ArrowDictionary = "arrow_dictionary", "dictionary-encoded columns are no arrays: decode it";
+        /// An Arrow array has another number of buffers or children than its format.
+        WrongCount {
+            /// The number that the format has.
+            expected: i64,
+            /// The number found.
+            found: i64,
+        } = "wrong_count", "{found}, where the format has {expected}";
         /// The child of an Arrow list has fewer entries than the lists refer to.
         ShortChild {
             /// Entries of the child.
