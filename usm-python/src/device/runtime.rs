@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm::{Absence, OpenError, Opened, Runtimes};
-use usm_core::backend::{Dyn, DynDevice};
+use usm_core::backend::{Dyn, DynDevice, EventOps};
 use usm_core::ends::ForkOnce;
-use usm_core::{AllocKind, BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
+use usm_core::{
+    AllocKind, BackendKind, Context, DeviceInfo, ErrorKind, Event, EventStatus, Queue, QueueOrder, Selector,
+};
 use usm_plan::usm_pool::Pool;
 use usm_sycl::Dpctl;
 
@@ -38,13 +40,30 @@ pub(crate) struct Stream {
     /// The `dpctl.SyclQueue` that this views, or that was made as a view of this; or the object
     /// that owns the stream.
     pub(crate) foreign: OnceLock<Py<PyAny>>,
+    /// The end of the latest work that this package submitted to an in-order queue of a device.
+    latest: Mutex<Option<Event<Dyn>>>,
 }
 
 impl Stream {
     pub(crate) fn new(queue: Queue<Dyn>, scope: &Arc<Scope>) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { number, queue, scope: Arc::downgrade(scope), foreign: OnceLock::new() })
+        let scope = Arc::downgrade(scope);
+        Arc::new(Self { number, queue, scope, foreign: OnceLock::new(), latest: Mutex::new(None) })
+    }
+
+    /// Notes that the queue's latest work ends with this event.
+    pub(crate) fn note(&self, event: &Event<Dyn>) {
+        if self.queue.order() == QueueOrder::InOrder && !self.is_host() {
+            *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.clone());
+        }
+    }
+
+    /// The latest noted work, if it is not complete.
+    pub(crate) fn pending(&self) -> Option<Event<Dyn>> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.take_if(|event| !matches!(event.raw().status(), Ok(EventStatus::Pending)));
+        latest.clone()
     }
 
     pub(crate) fn scope(&self) -> Arc<Scope> {

@@ -97,7 +97,8 @@ pub(crate) unsafe fn submit(
     let queue = &stream.queue;
     let _turns = turns_of(&storages)?;
     // SAFETY: the caller's promise; the turns of all blocks are held.
-    unsafe { device::submit(queue, function, space, slots, &usages, after) }
+    let submitted = unsafe { device::submit(queue, function, space, slots, &usages, after) };
+    submitted.inspect(|event| stream.note(event))
 }
 
 /// Runs code that checks indices, waits, and raises the first one that was outside.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, EventOps};
-use usm_core::{Access, BackendKind, DeviceType, Error, ErrorKind, Event, QueueOrder, Result};
+use usm_core::{Access, BackendKind, DeviceType, Error, ErrorKind, Event, Result};
 
 use crate::device::runtime::Stream;
 use crate::storage::Storage;
@@ -33,15 +33,17 @@ pub(crate) fn for_uses(py: Python<'_>, storage: &Storage, access: Access) -> PyR
 /// that the processor does not reach, or not while the device works.
 pub(crate) fn for_access(py: Python<'_>, storage: &Storage, stream: &Stream, access: Access) -> PyResult<()> {
     for_uses(py, storage, access)?;
+    let Some(before) = stream.pending() else { return Ok(()) };
     let (kind, info) = (storage.kind(), stream.context().info());
     let is_reached = match info.device_type {
         DeviceType::Cpu => true,
         _ => storage.is_host_accessible() && info.capabilities.concurrent(kind),
     };
-    if is_reached || stream.queue.order() == QueueOrder::OutOfOrder {
-        return Ok(());
+    if !is_reached {
+        // A failure of other work is reported where that is used.
+        let _ = Limit::none().in_slices(py, |limit| before.raw().wait(limit))?;
     }
-    for_event(py, &py.detach(|| stream.queue.barrier(&[])).or_raise()?)
+    Ok(())
 }
 
 /// [`for_uses`] for a protocol by which the host gets an address.

@@ -335,7 +335,9 @@ impl Memory {
     #[pyo3(signature = (val=0))]
     fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
         let fill = || self.storage.submit_fill(&self.stream.queue, self.offset, self.nbytes, &[val]);
-        wait::for_event(py, &py.detach(fill).or_raise()?)
+        let event = py.detach(fill).or_raise()?;
+        self.stream.note(&event);
+        wait::for_event(py, &event)
     }
 
     /// A copy of the bytes.

@@ -188,7 +188,9 @@ fn copy_piece(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     };
     if dst.stream.context().id() == src.stream.context().id() && !by_processor {
         let submit = || dst.with_end(|to| src.with_end(|from| copy::submit(to, from)));
-        return wait::for_event(py, &py.detach(submit).or_raise()?);
+        let event = py.detach(submit).or_raise()?;
+        dst.stream.note(&event);
+        return wait::for_event(py, &event);
     }
     wait_for_both(py, dst, src)?;
     py.detach(|| dst.with_end(|to| src.with_end(|from| copy::elements(to, from)))).or_raise()
@@ -236,6 +238,7 @@ pub(crate) fn submit_copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<Ev
         None => Ok(dst.stream.queue.barrier(&[])?),
     })
     .or_raise()
+    .inspect(|event| dst.stream.note(event))
 }
 
 /// The source in the shape of `dst`, after the checks; `None` if there is nothing to copy.
@@ -268,7 +271,10 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, bytes: [u8; MAX_BYTES]) -> PyResu
         wait::for_access(py, &dst.storage, &dst.stream, Access::Write)?;
     }
     let fill = || dst.with_end(|end| copy::submit_fill(end, element.as_ref()));
-    py.detach(fill).or_raise()?.map_or(Ok(()), |event| wait::for_event(py, &event))
+    py.detach(fill).or_raise()?.map_or(Ok(()), |event| {
+        dst.stream.note(&event);
+        wait::for_event(py, &event)
+    })
 }
 
 /// The bytes of one number, at a place that stays: after a wait that ended too early the device may
@@ -390,7 +396,7 @@ pub(crate) fn copy_async(
     }
     let ((to, len), (from, _)) = (dst.span(), src.span());
     let copied = py.detach(|| copy::range(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
-    copied.or_else(|failure| match &failure {
+    copied.inspect(|event| stream.note(event)).or_else(|failure| match &failure {
         Failure::Core(Error { kind: ErrorKind::WrongContext { .. }, .. }) => {
             let place = |stream: &Stream| {
                 let context = stream.context();
