@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -288,6 +289,24 @@ def test_what_cannot_be_saved_leaves_the_old_file_and_no_other(tmp_path):
         usm.save(tmp_path / "a.npy", usm.full((2,), 1, "bfloat16"))
     with pytest.raises(OSError):
         usm.save(tmp_path / "no folder" / "a.npy", np.arange(3))
+
+
+def test_a_save_replaces_only_a_regular_file_and_keeps_its_mode_and_links(tmp_path):
+    path, link, pipe = tmp_path / "a.npy", tmp_path / "link.npy", tmp_path / "pipe.npy"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    usm.save(link, np.arange(3))
+    assert link.is_symlink() and np.load(path).tolist() == [0, 1, 2] and path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    for target in (pipe, tmp_path, "/dev/null"):
+        with pytest.raises(usm.RequestError, match="regular"):
+            usm.save(target, np.arange(3))
+    assert pipe.is_fifo() and not pathlib.Path("/dev/null").is_file()
+    dangling = tmp_path / "dangling.npy"
+    dangling.symlink_to(tmp_path / "there.npy")
+    usm.save(dangling, np.arange(2))
+    assert np.load(tmp_path / "there.npy").tolist() == [0, 1]
 
 
 def test_loading_leaves_no_file_open_and_no_memory(tmp_path):

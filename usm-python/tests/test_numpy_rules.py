@@ -5,11 +5,14 @@ NumPy judges: the same expression over its own array gives the same values and t
 
 import asyncio
 import operator
+import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 import pytest
+from conftest import lacking
 
 import usm
 
@@ -211,6 +214,12 @@ def test_objects_with_only_an_array_method(np):
     assert usm.asarray(fresh, device="host").tolist() == [0, 1, 2]
     with pytest.raises(usm.AccessError, match="no memory that could be shared"):
         usm.asarray(fresh, copy=False)
+    # A dataset of a file is read at each answer.
+    answers = []
+    dataset = Answers(lambda: answers.append(1) or np.arange(3.0))
+    for options in ({}, {"device": "host"}, {"copy": True}, {"dtype": "f8"}):
+        answers.clear()
+        assert usm.asarray(dataset, **options).tolist() == [0, 1, 2] and len(answers) == 2, options
     with pytest.raises(usm.InterfaceError, match="__array__ returned an object of type list"):
         usm.asarray(Answers(lambda: [1]))
     with pytest.raises(KeyError):
@@ -288,6 +297,7 @@ def test_methods_of_numpys_arrays_say_what_to_call(np):
 def test_without_numpy_operators_name_it():
     code = """
 import sys
+import textwrap
 sys.modules["numpy"] = None
 import usm
 array = usm.zeros(3, device="host")
@@ -300,3 +310,26 @@ print(array[0] + 1)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["True", "True", "1.0"], done.stderr
+
+
+def test_the_oldest_numpy_is_served_too():
+    folder = os.environ.get("USM_NUMPY_1")
+    if folder is None or not pathlib.Path(folder).is_dir():
+        lacking("numpy_1", "USM_NUMPY_1 names no folder with NumPy 1.26")
+    program = """
+        import numpy as np, usm
+        assert np.__version__.startswith("1."), np.__version__
+        a = usm.asarray(np.arange(6, dtype="f8").reshape(2, 3))
+        assert a.__array__().tolist() == a.tolist() and a.__array__("f4").dtype == "f4"
+        assert np.asarray(a).ctypes.data == a.__array__(copy=False).ctypes.data
+        b = usm.zeros(3, "bfloat16", kind="host")
+        assert b.__array__().shape == (3,)
+        a += 1
+        assert np.add(a, 1).tolist() == [[2, 3, 4], [5, 6, 7]] and (a * 2).dtype == "f8"
+        assert np.result_type(a, np.float32) == "f8" and np.dtype(a.dtype) == "f8"
+        assert np.sum(a) == 21
+    """
+    path = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

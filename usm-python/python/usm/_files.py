@@ -517,6 +517,14 @@ def save(path: _Any, arrays: _Any, *, metadata: _Mapping[str, str] | None = None
     given = {key: asarray(value) for key, value in arrays.items()} if many else {"": asarray(arrays)}
     if not all(isinstance(key, str) for key in given):
         raise RequestError("a name of an array is no text")
+    # A link stays; what it leads to is replaced, and keeps who may read it.
+    path = os.path.realpath(path)
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise RequestError(f"{path}: only a regular file is replaced")
     # A new file of this user beside the old one, which stays whole until it is replaced.
     unfinished = f"{os.fsdecode(path)}.{os.getpid()}.part"
     number = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -533,6 +541,8 @@ def save(path: _Any, arrays: _Any, *, metadata: _Mapping[str, str] | None = None
                 _write_npy(out, given[""])
             else:
                 _write_bytes(out, given[""])
+        if mode is not None:
+            os.chmod(unfinished, stat.S_IMODE(mode))
         os.replace(unfinished, path)
     except BaseException:
         os.unlink(unfinished)

@@ -19,7 +19,7 @@ use crate::array::view::{MAX_DIMS, View};
 use crate::device::queue::PyEvent;
 use crate::device::runtime::{self, Stream};
 use crate::exchange::dlpack;
-use crate::exchange::import;
+use crate::exchange::import::{self, Found};
 use crate::exchange::{array_method, arrow};
 use crate::process::once::name;
 use crate::storage::Storage;
@@ -50,29 +50,27 @@ pub(crate) fn asarray<'py>(
     queue: Option<&Bound<'py, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
-    if dtype.is_none()
-        && kind.is_none()
-        && device.is_none()
-        && queue.is_none()
-        && copy != Some(true)
-        && let Some(array) = existing_memory(obj)?
-    {
-        return Ok(array);
-    }
+    let is_plain =
+        dtype.is_none() && kind.is_none() && device.is_none() && queue.is_none() && copy != Some(true);
+    let found = match (existing(obj)?, is_plain) {
+        (Found::Shared(array), true) => return Ok(array),
+        (found, _) => found,
+    };
     let place = import::queue_of_arguments(obj.py(), device, queue)?;
     let place = Place { stream: place, is_queue: queue.is_some() };
-    construct_with_options(obj, dtype, kind, place, copy).and_then(|array| array.into_object(obj.py()))
+    let array = construct_with_options(obj, &found, dtype, kind, place, copy)?;
+    array.into_object(obj.py())
 }
 
 /// The memory that the object already has; an array is returned as it is.
-fn existing_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+fn existing<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
     if let Ok(array) = obj.cast_exact::<Array>() {
-        return Ok(Some(array.clone()));
+        return Ok(Found::Shared(array.clone()));
     }
     if let Ok(memory) = obj.cast::<Memory>() {
-        return Array::new(memory.get().side()?).into_object(obj.py()).map(Some);
+        return Array::new(memory.get().side()?).into_object(obj.py()).map(Found::Shared);
     }
-    import::without_copy(obj)
+    import::find(obj)
 }
 
 /// Where an array is asked for.
@@ -86,6 +84,7 @@ struct Place {
 #[cold]
 fn construct_with_options(
     obj: &Bound<'_, PyAny>,
+    found: &Found<'_>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     place: Place,
@@ -94,12 +93,13 @@ fn construct_with_options(
     let py = obj.py();
     let element = dtype.map(PyDtype::of).transpose()?;
     let kind = kind.map(|kind| kind.0);
-    let (side, fresh) = match (Side::of_existing(obj)?, &element) {
-        (Some(side), _) => (side, false),
-        (None, Some(element)) if element.descr.is_some() && is_sequence(obj) => {
+    let (side, fresh) = match (found, &element) {
+        (Found::Shared(array), _) => (array.get().side(), false),
+        (Found::Copied(array), _) => (of_copy(obj, array)?, true),
+        (Found::Nothing, Some(element)) if element.descr.is_some() && is_sequence(obj) => {
             (structures::of_values(obj, element)?, true)
         }
-        (None, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
+        (Found::Nothing, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
     };
     let same = |wanted: &PyDtype| {
         let here = PyDtype::of_view(&side.view);
@@ -143,18 +143,9 @@ fn construct_with_options(
     transfer::duplicate(py, &side, &stream, kind.unwrap_or(default), 0).map(Array::new)
 }
 
-impl Side {
-    /// The memory that the object already has.
-    #[inline]
-    fn of_existing(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        if let Ok(array) = obj.cast_exact::<Array>() {
-            return Ok(Some(array.get().side()));
-        }
-        if let Ok(memory) = obj.cast::<Memory>() {
-            return memory.get().side().map(Some);
-        }
-        Ok(import::without_copy(obj)?.map(|array| array.get().side()))
-    }
+/// The elements of an object that copies them into a new ndarray.
+fn of_copy(obj: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Side> {
+    import::require_side(array).map_err(|error| arrow::reason(obj, error))
 }
 
 /// Whether [`of_values`] takes the object as several values.
@@ -168,7 +159,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     if !is_sequence(obj)
         && let Some(array) = array_method::ask(obj)?
     {
-        return import::require_side(&array).map_err(|error| arrow::reason(obj, error));
+        return of_copy(obj, &array);
     }
     let obj = &match obj.is_exact_instance_of::<PyRange>() {
         true => obj.cast::<PySequence>()?.to_list()?.into_any(),

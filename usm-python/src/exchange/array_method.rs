@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::array::Array;
+use crate::exchange::import::Found;
 use crate::exchange::ndarray;
 use crate::process::attribute;
 use crate::process::once::name;
@@ -28,18 +28,19 @@ pub(crate) fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     Ok(Some(array))
 }
 
-/// The array over the memory that the object shares: two answers lie in the same place. `None` for
-/// an object that copies at each call.
-pub(crate) fn shared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    let Some(first) = ask(object)? else { return Ok(None) };
+/// What an object answers with: the array over the memory that it shares, if two answers lie in
+/// the same place, or the latest answer of one that copies at each call, such as a dataset of a
+/// file, which is read each time.
+pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
+    let Some(first) = ask(object)? else { return Ok(Found::Nothing) };
     // The first answer lives meanwhile, so a second copy lies elsewhere.
-    let Some(second) = ask(object)? else { return Ok(None) };
+    let Some(second) = ask(object)? else { return Ok(Found::Nothing) };
     let place = |array: &Bound<'py, PyAny>| -> PyResult<(usize, usize)> {
         let address = array.getattr("ctypes")?.getattr("data")?.extract()?;
         Ok((address, array.getattr("nbytes")?.extract()?))
     };
     if place(&first)? != place(&second)? {
-        return Ok(None);
+        return Ok(Found::Copied(second));
     }
-    crate::exchange::import::without_copy(&first)
+    Ok(crate::exchange::import::without_copy(&first)?.map_or(Found::Nothing, Found::Shared))
 }

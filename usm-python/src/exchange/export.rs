@@ -115,9 +115,13 @@ pub(crate) fn as_numpy<'py>(
     }
     let options = PyDict::new(py);
     options.set_item(name!(py, "dtype"), dtype)?;
+    let (array, numpy) = (crate::array::construct::to_numpy(object)?, py.import(name!(py, "numpy"))?);
+    // NumPy before 2 takes no `copy=None`.
+    let Some(copy) = copy else {
+        return numpy.call_method(name!(py, "asarray"), (array,), Some(&options));
+    };
     options.set_item(name!(py, "copy"), copy)?;
-    let array = crate::array::construct::to_numpy(object)?;
-    py.import(name!(py, "numpy"))?.call_method(name!(py, "array"), (array,), Some(&options))
+    numpy.call_method(name!(py, "array"), (array,), Some(&options))
 }
 
 /// NumPy functions that treat any exception as a difference.

@@ -233,10 +233,35 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 /// Imports an object if that is possible without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    with_recursion_guard(object.py(), || first_of_all(object))
+    Ok(match find(object)? {
+        Found::Shared(array) => Some(array),
+        Found::Copied(_) | Found::Nothing => None,
+    })
 }
 
-/// The array of the first protocol that the object has.
+/// What an object has for us.
+pub(crate) enum Found<'py> {
+    /// Memory that it shares.
+    Shared(Bound<'py, Array>),
+    /// A new ndarray with its elements.
+    Copied(Bound<'py, PyAny>),
+    Nothing,
+}
+
+/// As [`without_copy`], but an object that can only copy is asked for no further copy.
+pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
+    with_recursion_guard(object.py(), || {
+        if let Some(array) = first_of_all(object)? {
+            return Ok(Found::Shared(array));
+        }
+        Ok(match array_method::find(object)? {
+            Found::Shared(array) => Found::Shared(array),
+            copied => arrow::import(object)?.map_or(copied, Found::Shared),
+        })
+    })
+}
+
+/// The array of the first protocol that the object has, without those that may copy.
 #[inline]
 fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if let Some(array) = ndarray::import(object)? {
@@ -273,13 +298,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = cuda::import(object)? {
         return Ok(Some(array));
     }
-    if let Some(array) = pep3118::import(object)? {
-        return Ok(Some(array));
-    }
-    if let Some(array) = array_method::shared(object)? {
-        return Ok(Some(array));
-    }
-    arrow::import(object)
+    pep3118::import(object)
 }
 
 /// [`without_copy`], or an error that names the protocols.
