@@ -22,6 +22,8 @@ def test_a_type_equals_what_means_the_same(np):
     assert usm.DType(float) == "f8" and usm.DType(bool) == np.bool_ and usm.DType(int) == np.int64 and usm.DType(complex) == "c16"
     assert (dtype.str, dtype.name, dtype.kind, dtype.itemsize, str(dtype)) == ("<f4", "float32", "f", 4, "<f4")
     assert repr(dtype) == 'usm.DType("<f4")'
+    for name in "? b B h H i I l L q Q e f d F D int uint intc uintc long ulong longlong intp half single double cdouble".split():
+        assert usm.DType(name) == np.dtype(name), name
 
 
 def test_equal_types_have_equal_hashes_and_numpy_dtypes(np):

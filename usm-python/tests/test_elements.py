@@ -174,7 +174,7 @@ def test_an_index_beyond_64_bits_is_out_of_bounds(np):
 def test_ctypes_is_numpys(np):
     array = usm.zeros((2, 3), "f4", queue=HOST)
     assert array.ctypes.data == array.pointer and tuple(array.ctypes.shape) == (2, 3)
-    with pytest.raises(usm.AccessError, match="does not compute"):
+    with pytest.raises(usm.AccessError, match="does not compute|cannot read"):
         usm.zeros(3, kind="device", queue=HOST).ctypes
 
 
@@ -217,3 +217,12 @@ def test_a_store_by_values_in_device_memory_says_what_to_do(queue):
     array = usm.zeros(3, queue=queue, kind="device")
     with pytest.raises(usm.AccessError, match=r"a store at an index of values is not defined; use usm\.elementwise"):
         array[[0]] = 1
+
+
+def test_what_device_memory_lacks_says_what_to_do(queue):
+    array = usm.zeros(3, queue=queue, kind="device")
+    for index in ([0], [True, False, True]):
+        with pytest.raises(usm.AccessError, match=r"usm\.to_numpy\(array\)\[index\], or a kernel"):
+            array[index]
+    with pytest.raises(usm.AccessError, match=r"usm\.to_numpy\(array\) copies it"):
+        array.ctypes

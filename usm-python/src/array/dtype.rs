@@ -168,10 +168,24 @@ impl PyDtype {
     }
 
     pub(crate) fn of_text(text: &str) -> PyResult<Self> {
-        // NumPy's names for integers of the pointer's size.
+        // NumPy's names for integers of the pointer's size, and C's `long`.
         let text = match text {
             "int" | "int_" | "intp" => "int64",
             "uint" | "uintp" => "uint64",
+            "long" | "l" => {
+                if cfg!(windows) {
+                    "int32"
+                } else {
+                    "int64"
+                }
+            }
+            "ulong" | "L" => {
+                if cfg!(windows) {
+                    "uint32"
+                } else {
+                    "uint64"
+                }
+            }
             text => text,
         };
         if let Some(extended) = whole_bytes(text) {

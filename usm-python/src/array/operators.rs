@@ -18,6 +18,9 @@ struct Operator {
 
 const POWER: Operator = Operator { sign: "**", function: |a, b| a.pow(b, a.py().None()) };
 
+/// A mask or a list of integers, among the signs.
+pub(crate) const INDEX: &str = "an index of values";
+
 type Answer<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// The ndarray over the same memory.
@@ -27,11 +30,19 @@ type Answer<'py> = PyResult<Bound<'py, PyAny>>;
 pub(crate) fn host_view<'py>(array: &Bound<'py, Array>, sign: &str) -> Answer<'py> {
     let kind = array.get().holding().kind();
     if !kind.is_host_accessible() {
-        return Err(Class::Access.error(format!(
-            "{kind} memory does not compute on the host: {sign} is not defined; use \
-             usm.elementwise(\"x + y\")(a, b) and its like, usm.to_numpy(array), a kernel, or another library \
-             over the same memory (dpnp, cupy, torch)"
-        )));
+        return Err(Class::Access.error(match sign {
+            "ctypes" => format!(
+                "the host cannot read {kind} memory: usm.to_numpy(array) copies it, array.pointer is its address"
+            ),
+            INDEX => format!(
+                "{kind} memory has no index of values on the host: write usm.to_numpy(array)[index], or a kernel"
+            ),
+            sign => format!(
+                "{kind} memory does not compute on the host: {sign} is not defined; use \
+                 usm.elementwise(\"x + y\")(a, b) and its like, usm.to_numpy(array), a kernel, or another \
+                 library over the same memory (dpnp, cupy, torch)"
+            ),
+        }));
     }
     construct::to_numpy(array.as_any()).map_err(|error| {
         match error.is_instance_of::<PyImportError>(array.py()) {

@@ -235,7 +235,12 @@ fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // an exception set.
     let index = unsafe { ffi::PyNumber_Index(value.as_ptr()) };
     // SAFETY: a new reference, or NULL with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(value.py(), index) }
+    unsafe { Bound::from_owned_ptr_or_err(value.py(), index) }.map_err(|error| {
+        match value.cast_exact::<PyFloat>() {
+            Ok(float) => PyTypeError::new_err(format!("an integer is needed, {float} is a float")),
+            Err(_) => error,
+        }
+    })
 }
 
 /// Reads a real number. NumPy's complex scalars convert to one with a warning, so that a part would

@@ -8,7 +8,7 @@ use usm_interface::Kind;
 use crate::array::Array;
 use crate::array::construct;
 use crate::array::dtype::PyDtype;
-use crate::array::operators::host_view;
+use crate::array::operators::{self, host_view};
 use crate::array::scalar;
 use crate::array::view::View;
 use crate::exchange::{import, ndarray};
@@ -164,7 +164,7 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
         return Ok(side);
     }
     let py = array.py();
-    let sign = "an index of values";
+    let sign = operators::INDEX;
     let view = host_view(array, sign)?;
     let key = of_host(key, sign)?;
     let selection = py.import(name!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
