@@ -34,20 +34,20 @@ impl<B: Backend + 'static> Pool<B> {
     /// A block, after the callback if none is left.
     fn choose(&self, demand: &Demand, requested: u64) -> core::result::Result<Given<Pending<B>>, Error> {
         let shared = self.shared();
-        let mut error = Error::from(ErrorKind::SizeOverflow);
-        for _ in 0..=3 {
-            error = match choice::allocate(shared, demand) {
+        let mut calls = 0..3;
+        loop {
+            let error = match choice::allocate(shared, demand) {
                 Ok(given) => return Ok(given),
                 Err(Refusal::Exhausted) => self.exhausted(requested),
                 Err(Refusal::Memory(error)) => error,
             };
-            let callback = shared.callback.lock().clone();
+            // No call after the last refusal: what it freed would be for nothing.
+            let callback = calls.next().and_then(|_| shared.callback.lock().clone());
             match callback {
                 Some(free) if callback::call(&free, requested) => {}
-                _ => break,
+                _ => return Err(error),
             }
         }
-        Err(error)
     }
 }
 
