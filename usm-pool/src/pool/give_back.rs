@@ -6,10 +6,10 @@ use core::ptr::NonNull;
 use usm_core::segment;
 use usm_core::{Backend, Block, Lender, Pending};
 
-use super::Shared;
 #[cfg(feature = "std")]
 use super::bins::Chain;
 use super::classes::Ticket;
+use super::{Shared, table};
 #[cfg(feature = "std")]
 use super::{allocate::caches, threads};
 
@@ -31,12 +31,12 @@ impl<B: Backend + 'static> Shared<B> {
         &self,
         cache: &threads::Cache,
         ticket: Ticket,
-        bytes: u64,
+        lent: &Block,
         uses: Option<&mut Pending<B>>,
     ) -> Put {
         let Some(block) = self.table.get(ticket.slot()) else { return Put::Refused };
-        let is_out = !cfg!(debug_assertions) || block.is_live() && block.bytes.get() == bytes;
-        let room = self.room.get();
+        let is_out = !cfg!(debug_assertions) || is_lent(block, lent);
+        let (room, bytes) = (self.room.get(), lent.size as u64);
         if cfg!(usm_valgrind) || !is_out || room == 0 {
             return Put::Refused;
         }
@@ -58,13 +58,19 @@ impl<B: Backend + 'static> Shared<B> {
     }
 }
 
+/// Whether an owner has the block, as it comes back. Debug builds compare the place too: it shows
+/// the return of part of a block, and of another pool's.
+fn is_lent(known: &table::Block, block: &Block) -> bool {
+    let is_same = known.address.get() == block.address() as u64 && known.bytes.get() == block.size as u64;
+    known.is_live() && (!cfg!(debug_assertions) || is_same)
+}
+
 /// Puts a block back, also if an observer panics.
 struct GiveBack<B: Backend + 'static> {
     shared: Arc<Shared<B>>,
     ticket: Ticket,
     /// As requested.
-    #[cfg(feature = "std")]
-    bytes: u64,
+    block: Block,
     uses: Pending<B>,
 }
 
@@ -72,7 +78,7 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
     fn drop(&mut self) {
         let (shared, slot) = (&self.shared, self.ticket.slot());
         #[cfg(feature = "std")]
-        match shared.put(self.ticket, self.bytes, &mut self.uses) {
+        match shared.put(self.ticket, &self.block, &mut self.uses) {
             Put::Done => return,
             Put::Over(chain, passes_on) => {
                 return shared.take_in(|space, gone| space.take_over(chain, passes_on, gone));
@@ -81,7 +87,7 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
         }
         let uses = core::mem::replace(&mut self.uses, Pending::none());
         shared.take_in(|space, gone| {
-            let block = space.block(slot).filter(|block| block.is_live());
+            let block = space.block(slot).filter(|known| is_lent(known, &self.block));
             let Some(block) = block else {
                 space.counters.misuses += 1;
                 return gone.push(uses);
@@ -98,14 +104,14 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> Shared<B> {
     /// Puts a block into the thread's cache, which a thread without one gets.
-    fn put(self: &Arc<Self>, ticket: Ticket, bytes: u64, uses: &mut Pending<B>) -> Put {
+    fn put(self: &Arc<Self>, ticket: Ticket, block: &Block, uses: &mut Pending<B>) -> Put {
         let has_caches = caches(&**self);
         if !has_caches {
             threads::leave_closed(self.id);
         }
         let cache = has_caches.then(|| threads::open(self.id, self)).flatten();
         let Some(cache) = cache.filter(|cache| cache.begin()) else { return Put::Refused };
-        let put = self.put_cached(cache, ticket, bytes, Some(uses));
+        let put = self.put_cached(cache, ticket, block, Some(uses));
         cache.end();
         put
     }
@@ -172,7 +178,7 @@ unsafe fn take_back_cached<B: Backend + 'static>(
         }
         let Some(cache) = threads::find(shared.id).filter(|cache| cache.begin()) else { return false };
         // While the turn is held the block is not back, so the pool lives.
-        let put = shared.put_cached(cache, Ticket::of_number(slot), block.size as u64, uses);
+        let put = shared.put_cached(cache, Ticket::of_number(slot), block, uses);
         cache.end();
         match put {
             Put::Done => true,
@@ -232,17 +238,80 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
     let ticket = Ticket::of_number(slot);
-    let give_back = GiveBack {
-        shared,
-        ticket,
-        #[cfg(feature = "std")]
-        bytes: block.size as u64,
-        uses,
-    };
+    let give_back = GiveBack { shared, ticket, block: *block, uses };
     let shared = &give_back.shared;
+    if !shared.table.get(ticket.slot()).is_some_and(|known| is_lent(known, block)) {
+        // The lock's holder counts the misuse, and changes nothing else.
+        return;
+    }
     shared.watch.end_exports(block);
-    if shared.watch.is_recorded() && shared.table.get(ticket.slot()).is_some_and(|known| known.is_live()) {
+    if shared.watch.is_recorded() {
         shared.report();
         segment::record_free(&shared.context, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usm_core::backend::host::HostHeap;
+    use usm_core::{AllocKind, Allocation, MemorySource, Request};
+
+    use super::super::{Pool, PoolOptions};
+    use super::*;
+
+    type Lent = Allocation<HostHeap>;
+
+    fn take(pool: &Pool<HostHeap>) -> Lent {
+        pool.allocate(&Request::new(AllocKind::Host, 1000)).expect("memory")
+    }
+
+    /// The number under which the pool has lent a block.
+    fn number_of(pool: &Pool<HostHeap>, lent: &Lent) -> u32 {
+        let address = lent.block().address() as u64;
+        let at = |slot: &u32| pool.shared.table.get(*slot).is_some_and(|it| it.address.get() == address);
+        let slot = (0..1000).find(at).expect("a block of the pool");
+        Ticket::new(slot, pool.shared.table.get(slot).expect("a descriptor").size.get()).number()
+    }
+
+    /// A return that the pool has to refuse, by both ways.
+    fn is_refused(pool: &Pool<HostHeap>, number: u32, block: &Block, case: &str) {
+        let lender = NonNull::from(&*pool.shared);
+        let (before, segments) = (pool.stats(), pool.snapshot());
+        // SAFETY: no return of an owner: the handle above keeps the pool, which refuses it.
+        unsafe { Lender::take_back(lender, number, block, Pending::none()) };
+        // SAFETY: as above.
+        unsafe { Lender::take_back_unused(lender, number, block) };
+        let mut after = pool.stats();
+        assert_eq!(after.misuses, before.misuses + 2, "{case}");
+        after.misuses = before.misuses;
+        assert_eq!((after, pool.snapshot()), (before, segments), "{case}: something was freed");
+    }
+
+    /// Of blocks that pass by the caches of threads, and of others.
+    #[test]
+    fn double_interior_and_foreign_returns_are_counted_and_free_nothing() {
+        for keep in [None, Some(0)] {
+            let context = HostHeap::new().context();
+            let options = PoolOptions { keep, ..PoolOptions::default() };
+            let pool = Pool::with(&context, AllocKind::Host, options);
+            let other = Pool::new(&context, AllocKind::Host);
+            let ([gone, live], foreign) = ([(); 2].map(|()| take(&pool)), take(&other));
+            let of_gone = (number_of(&pool, &gone), *gone.block());
+            let (number, block) = (number_of(&pool, &live), *live.block());
+            drop(gone);
+            is_refused(&pool, of_gone.0, &of_gone.1, "twice");
+            is_refused(&pool, u32::MAX, &block, "a number of no block");
+            if cfg!(debug_assertions) {
+                let inside = NonNull::new(block.pointer.as_ptr().wrapping_add(64)).expect("not null");
+                is_refused(&pool, number, &Block { pointer: inside, ..block }, "interior");
+                is_refused(&pool, number, &Block { size: 999, ..block }, "of another size");
+                is_refused(&pool, number, foreign.block(), "foreign");
+            }
+            let shown = context.query(live.as_ptr()).expect("an answer");
+            assert_eq!((shown.base, shown.size), (block.address(), 1000));
+            drop((live, foreign));
+            assert_eq!((pool.stats().live, pool.stats().blocks, other.stats().misuses), (0, 0, 0));
+            pool.check();
+        }
     }
 }
