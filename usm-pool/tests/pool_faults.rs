@@ -10,7 +10,7 @@ use usm_core::{
     AllocKind, Allocation, Context, Error, ErrorKind, MemorySource, MemoryType, Queue, QueueOrder, Request,
     Result,
 };
-use usm_pool::{Pool, PoolOptions};
+use usm_pool::{Pool, PoolOptions, Reuse};
 
 /// The calls of the steps that can fail.
 const CALLS: [Operation; 3] = [Operation::Allocate, Operation::Fill, Operation::Copy];
@@ -148,6 +148,39 @@ fn every_call_of_the_driver_may_fail_and_leaves_the_numbers() {
         }
     }
     assert!(failures >= 12, "{failures}: growth calls three times, and so does work");
+}
+
+/// What the device lacks may be what pending work holds: then the request waits for that work.
+#[test]
+fn a_shortage_of_the_device_waits_for_the_work_that_holds_its_memory() {
+    for reuse in [Reuse::Follow, Reuse::Ready] {
+        let mock = Mock::new(Progress::OnWait).with_device(|info| info.global_mem_size = 8 << 20);
+        let context = mock.context();
+        context.set_wait_limit(Duration::from_secs(5));
+        let queues = [(); 2].map(|()| context.queue(QueueOrder::InOrder).expect("a queue"));
+        let mut options = PoolOptions::default();
+        options.reuse = reuse;
+        let pool = Pool::with(&context, AllocKind::Shared, options);
+        // Two segments, so that no block has room for the request.
+        let take = |size| pool.allocate(&Request::new(AllocKind::Shared, size));
+        let mut blocks = [(); 2].map(|()| take(4 << 20).expect("memory"));
+        for (queue, block) in queues.iter().zip(&mut blocks) {
+            let _ = queue.fill_bytes(block, 0, 4 << 20, &[7]).expect("a fill");
+        }
+        drop(blocks);
+        let stats = pool.stats();
+        assert_eq!((stats.reserved, stats.pending), (8 << 20, 8 << 20));
+        let outcome = take(6 << 20);
+        match reuse {
+            Reuse::Follow => assert_eq!(outcome.expect("after the work").size(), 6 << 20),
+            Reuse::Ready => {
+                let refused = outcome.expect_err("it never waits").kind;
+                assert!(matches!(refused, ErrorKind::OverMemory { .. }), "{refused}");
+            }
+        }
+        pool.check();
+        assert_eq!((pool.stats().live, pool.stats().misuses, mock.violations()), (0, 0, vec![]));
+    }
 }
 
 /// A shortage takes less memory, down to the request, and each size may fail.

@@ -127,9 +127,17 @@ pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
         Ok(given) => return Ok(given),
         Err(refusal) => refusal,
     };
-    if demand.reuse == Reuse::Follow && matches!(refusal, Refusal::Exhausted) {
+    let may_wait = match &refusal {
+        Refusal::Exhausted => true,
+        Refusal::Memory(error) => G::is_shortage(error),
+    };
+    if demand.reuse == Reuse::Follow && may_wait {
         // What does not fit beside pending blocks may fit in their place. One wait for all.
         let waiting = ground.with(Space::detach_all_waiting);
+        if waiting.is_empty() && matches!(refusal, Refusal::Memory(_)) {
+            // The driver would say the same again.
+            return Err(refusal);
+        }
         ground.wait(&waiting);
         attach_all(ground, waiting);
         ground.gather();
