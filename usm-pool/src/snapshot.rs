@@ -77,8 +77,10 @@ pub struct Frame {
 pub struct Block {
     /// First byte.
     pub address: u64,
-    /// Bytes.
+    /// Bytes, up to the next block.
     pub size: u64,
+    /// Bytes as requested; 0 once its owner has freed it.
+    pub requested: u64,
     /// Whether its owner has freed it, and unfinished work may still use it.
     pub is_pending: bool,
     /// The request.
@@ -120,12 +122,16 @@ pub struct Event {
 }
 
 impl Device {
-    /// Bytes of blocks in use.
+    /// Bytes of blocks in use, as requested.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
-        blocks.fold(0, |sum: u64, block| sum.saturating_add(block.size))
+        sum(blocks.map(|block| block.requested))
     }
+}
+
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 impl Snapshot {
@@ -220,18 +226,14 @@ fn write_slice(json: &mut String, process: usize, began: &Event, end: Option<u64
 impl Segment {
     /// The viewer needs blocks that tile the segment: free parts are `inactive`.
     fn pickle(&self, out: &mut Pickle, device: usize) {
-        let sum = |blocks: &mut dyn Iterator<Item = &Block>| {
-            blocks.fold(0, |sum: u64, block| sum.saturating_add(block.size))
-        };
-        let active = sum(&mut self.blocks.iter());
-        let used = sum(&mut self.blocks.iter().filter(|block| !block.is_pending));
+        let used = self.blocks.iter().filter(|block| !block.is_pending);
         out.dict(|out| {
             out.key("device").number(device as u64);
             out.key("address").number(self.address);
             out.key("total_size").number(self.size);
-            out.key("allocated_size").number(used);
-            out.key("active_size").number(active);
-            out.key("requested_size").number(used);
+            out.key("allocated_size").number(sum(used.map(|block| block.size)));
+            out.key("active_size").number(sum(self.blocks.iter().map(|block| block.size)));
+            out.key("requested_size").number(sum(self.blocks.iter().map(|block| block.requested)));
             out.key("stream").number(self.blocks.first().map_or(0, |block| block.origin.queue));
             out.key("segment_type").text(if self.size > SMALL { "large" } else { "small" });
             out.key("segment_pool_id").tuple(|out| {
@@ -248,25 +250,25 @@ impl Segment {
     fn tiles(&self, out: &mut Pickle) {
         let end = self.address.saturating_add(self.size);
         let mut at = self.address;
-        let tile = |out: &mut Pickle, address: u64, size: u64, state: &str, frames: &[Frame]| {
+        let tile = |out: &mut Pickle, address: u64, sizes: (u64, u64), state: &str, frames: &[Frame]| {
             out.dict(|out| {
                 out.key("address").number(address);
-                out.key("size").number(size);
-                out.key("requested_size").number(size);
+                out.key("size").number(sizes.0);
+                out.key("requested_size").number(sizes.1);
                 out.key("state").text(state);
                 out.key("frames").list(|out| frames.iter().for_each(|frame| frame.pickle(out)));
             });
         };
         for block in &self.blocks {
             if block.address > at {
-                tile(out, at, block.address - at, "inactive", &[]);
+                tile(out, at, (block.address - at, 0), "inactive", &[]);
             }
             let state = if block.is_pending { "active_pending_free" } else { "active_allocated" };
-            tile(out, block.address, block.size, state, &block.origin.frames);
+            tile(out, block.address, (block.size, block.requested), state, &block.origin.frames);
             at = block.address.saturating_add(block.size);
         }
         if end > at {
-            tile(out, at, end - at, "inactive", &[]);
+            tile(out, at, (end - at, 0), "inactive", &[]);
         }
     }
 }

@@ -141,7 +141,8 @@ def test_a_snapshot_shows_segments_that_their_blocks_tile(tmp_path):
     with usm.Pool("host"):
         arrays = [usm.empty(1000, "u1", device="host") for _ in range(3)]
         del arrays[1]
-        usm.snapshot().dump(tmp_path / "memory.pickle")
+        taken = usm.snapshot()
+    taken.dump(tmp_path / "memory.pickle")
     content = pickle.loads((tmp_path / "memory.pickle").read_bytes())
     places = {array.pointer for array in arrays}
     segments = [s for s in content["segments"] if places & {b["address"] for b in s["blocks"]}]
@@ -151,6 +152,11 @@ def test_a_snapshot_shows_segments_that_their_blocks_tile(tmp_path):
     states = {block["address"]: block["state"] for block in segment["blocks"]}
     assert all(states[place] == "active_allocated" for place in places)
     assert "inactive" in states.values()
+    # What the arrays asked for, and not what the pool rounded it to.
+    assert {block["address"]: block["bytes"] for block in taken.blocks if block["address"] in places} == dict.fromkeys(places, 1000)
+    requested = {block["address"]: block["requested_size"] for block in segment["blocks"]}
+    assert all(requested[place] == 1000 for place in places)
+    assert segment["requested_size"] == sum(requested.values()) == 2000 < segment["allocated_size"]
 
 
 def test_random_arrays_keep_their_values(device):

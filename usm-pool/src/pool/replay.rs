@@ -395,6 +395,7 @@ impl PoolSegment {
         let block = |block: &BlockPart| snapshot::Block {
             address: block.address,
             size: block.size,
+            requested: block.requested,
             is_pending: block.state != BlockState::Live,
             origin: snapshot::Origin::default(),
         };

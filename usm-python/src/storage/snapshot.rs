@@ -43,7 +43,8 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
             let (kind, origin) = (info.kind.name(), live.remove(&info.base).unwrap_or_default());
-            Segment { address, size, kind, blocks: vec![Block { address, size, is_pending: false, origin }] }
+            let block = Block { address, size, requested: size, is_pending: false, origin };
+            Segment { address, size, kind, blocks: vec![block] }
         };
         // The other blocks are segments of their own.
         let is_pooled =
@@ -90,7 +91,7 @@ impl PySnapshot {
                     dict.set_item("device", &device.name)?;
                     dict.set_item("kind", segment.kind)?;
                     dict.set_item("address", block.address)?;
-                    dict.set_item("bytes", block.size)?;
+                    dict.set_item("bytes", block.requested)?;
                     stats::set_origin(&dict, &block.origin)?;
                     blocks.push(dict);
                 }
