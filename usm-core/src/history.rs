@@ -40,6 +40,8 @@ pub struct Record {
     pub peak: usize,
     /// Microseconds since the beginning of 1970; 0 without `std`.
     pub time: u64,
+    /// Whether the block is a part of a pool's segment.
+    pub in_pool: bool,
 }
 
 /// Microseconds since the beginning of 1970; 0 without `std`.

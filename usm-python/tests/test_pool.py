@@ -159,6 +159,26 @@ def test_a_snapshot_shows_segments_that_their_blocks_tile(tmp_path):
     assert segment["requested_size"] == sum(requested.values()) == 2000 < segment["allocated_size"]
 
 
+def test_the_history_has_no_segments_of_the_size_of_pooled_blocks(tmp_path):
+    context = usm.Device("host").context
+    context.keep_history(100)
+    plain = usm.empty(1000, "u1", device="host")
+    with usm.Pool("host") as pool:
+        arrays = [usm.empty(1000, "u1", device="host") for _ in range(2)]
+        addresses = {array.pointer for array in arrays}
+        del arrays
+        assert pool.trim() > 0  # also once the segment is gone
+    usm.snapshot().dump(tmp_path / "memory.pickle")
+    context.keep_history(0)
+    content = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+
+    def actions(addresses):
+        return sorted(it["action"] for trace in content["device_traces"] for it in trace if it["addr"] in addresses)
+
+    assert actions(addresses) == ["alloc"] * 2 + ["free_completed"] * 2 + ["free_requested"] * 2
+    assert actions({plain.pointer}) == ["alloc", "segment_alloc"]
+
+
 def test_random_arrays_keep_their_values(device):
     chosen = random.Random(3)
     arrays = []

@@ -220,7 +220,7 @@ impl ContextState {
         if operation == Operation::Free {
             numbers.0 = numbers.0.wrapping_sub(block.size);
         }
-        self.record(operation, amount, block.address(), numbers);
+        self.record_block(operation, amount, (block.address(), true), numbers);
     }
 
     /// Removes a block from the ledger in any case. Returns whether `free` freed it; otherwise its
@@ -307,7 +307,18 @@ impl ContextState {
     }
 
     #[inline]
-    fn record(&self, operation: Operation, amount: Amount, address: usize, (current, peak): CurrentAndPeak) {
+    fn record(&self, operation: Operation, amount: Amount, address: usize, numbers: CurrentAndPeak) {
+        self.record_block(operation, amount, (address, false), numbers);
+    }
+
+    #[inline]
+    fn record_block(
+        &self,
+        operation: Operation,
+        amount: Amount,
+        (address, in_pool): (usize, bool),
+        (current, peak): CurrentAndPeak,
+    ) {
         if self.history.is_active() {
             let Amount { memory_type, bytes } = amount;
             self.history.record(Record {
@@ -318,6 +329,7 @@ impl ContextState {
                 current,
                 peak,
                 time: now(),
+                in_pool,
             });
         }
     }

@@ -69,8 +69,8 @@ fn event((record, origin): (&Record, Origin)) -> Event {
         _ => "buffer",
     };
     let (address, size) = (record.address as u64, record.bytes as u64);
-    let (time, current) = (record.time, record.current as u64);
-    Event { action, address, size, time, kind, current, in_segment: false, origin }
+    let (time, current, in_segment) = (record.time, record.current as u64, record.in_pool);
+    Event { action, address, size, time, kind, current, in_segment, origin }
 }
 
 bundle!(PySnapshot, "image/svg+xml", |snapshot, py| Ok(snapshot._repr_svg_(py)));
