@@ -57,6 +57,31 @@ def test_arrays_lists_and_sets_live_in_the_source(backend, kind):
     """)
 
 
+@pytest.mark.parametrize(("backend", "kind"), SOURCES)
+def test_a_snapshot_shows_the_segments_of_the_source(backend, kind, tmp_path):
+    run(f"""
+    import pickle
+    usm.numba.install({selector(backend)!r}, {kind!r})
+
+    @njit
+    def keep(n):
+        return np.arange(n)
+
+    array, context = keep(1000), usm.numba.installed().queue.context
+    taken = usm.snapshot()
+    taken.dump({str(tmp_path / "memory")!r})
+    with open({str(tmp_path / "memory")!r}, "rb") as file:
+        segments = pickle.load(file)["segments"]
+    address = array.ctypes.data
+    ours = [it for it in segments if it["address"] <= address < it["address"] + it["total_size"]]
+    assert len(ours) == 1 and ours[0]["total_size"] == context.stats()["reserved"] > 0, (ours, context.stats())
+    assert ours[0]["kind"] == {kind!r}
+    inside = [it for it in ours[0]["blocks"] if it["address"] <= address < it["address"] + it["size"]]
+    assert [it["state"] for it in inside] == ["active_allocated"] and inside[0]["requested_size"] >= array.nbytes
+    del array
+    """)
+
+
 def test_dpctl_takes_an_array_of_compiled_code_without_a_copy(dpctl):
     run("""
     import dpctl, dpctl.memory

@@ -130,6 +130,13 @@ fn register(py: Python<'_>, fresh: Source) -> &'static Source {
     })
 }
 
+/// The pools of a context's sources, installed or not, with the kind of each.
+pub(crate) fn pools(py: Python<'_>, context: u64) -> Vec<(AllocKind, &'static Pool<Dyn>)> {
+    let sources = SOURCES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+    let of_context = sources.iter().filter(|source| source.stream.context().id() == context);
+    of_context.map(|source| (source.kind, &source.pool)).collect()
+}
+
 /// Allocates blocks from the heap again. Refused while blocks of the source live, as far as the
 /// counts of other threads are seen. The source's context lives to the end of the process: another
 /// thread may be about to ask it, and what that gets is memory of its own, which it may free later.

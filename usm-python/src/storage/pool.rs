@@ -14,6 +14,7 @@ use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats, Reuse};
 use crate::device::blocks::Blocks;
 use crate::device::context::{PyContext, device_of};
 use crate::device::runtime::{Scope, Stream};
+use crate::nrt::route;
 use crate::text::argument::{self, Kind};
 
 /// The open `with` blocks.
@@ -189,7 +190,7 @@ pub(crate) fn wait_for_the_device(context: &Context<Dyn>) -> bool {
 }
 
 /// The segments of all pools of a context, and their kinds.
-pub(crate) fn segments(scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
+pub(crate) fn segments(py: Python<'_>, scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
     let context = scope.context.id();
     let all: Vec<Arc<Pools>> = {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +198,9 @@ pub(crate) fn segments(scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
         all.iter().filter_map(Weak::upgrade).collect()
     };
     let of_context = all.iter().filter(|pools| pools.scope.context.id() == context);
-    let pools = of_context.flat_map(|pools| pools.all()).chain(scope.cache.pools());
+    let of_numba = route::pools(py, context);
+    let of_numba = of_numba.iter().map(|(kind, pool)| (*kind, *pool));
+    let pools = of_context.flat_map(|pools| pools.all()).chain(scope.cache.pools()).chain(of_numba);
     pools.flat_map(|(kind, pool)| pool.snapshot().into_iter().map(move |segment| (kind, segment))).collect()
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
         let origins = origin::of(scope.context.id(), &records);
         let mut live = origin::live(scope.context.id());
         let mut segments = Vec::new();
-        for (kind, of_pool) in pool::segments(scope) {
+        for (kind, of_pool) in pool::segments(py, scope) {
             let mut segment = of_pool.for_viewers(kind.name());
             for block in &mut segment.blocks {
                 let origin = usize::try_from(block.address).ok().and_then(|base| live.remove(&base));
