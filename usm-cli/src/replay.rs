@@ -1,13 +1,14 @@
 //! `usm replay`: a trace of allocations through the run-time pool, over addresses that nothing
 //! backs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
 use usm_plan::usm_pool::pool::replay::{Replay, ReplayOptions, TraceError, parse, replay};
-use usm_plan::usm_pool::snapshot::{Device, Snapshot};
+use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment, Snapshot};
 
 use crate::error::{Error, Exit, Result, read_file, write_file};
 use crate::output;
@@ -99,7 +100,7 @@ fn write_views(arguments: &Arguments, result: Replay) -> Result<()> {
         devices: vec![Device { name: name.clone(), total: peak_reserved, segments, events }],
     };
     if let Some(path) = &arguments.svg {
-        write_file(path, snapshot(Vec::new(), events.clone()).svg())?;
+        write_file(path, snapshot(vec![live_after(&events)], events.clone()).svg())?;
     }
     if let Some(path) = &arguments.snapshot {
         // The viewer reads the history backwards from the segments.
@@ -108,4 +109,26 @@ fn write_views(arguments: &Arguments, result: Replay) -> Result<()> {
         write_file(path, snapshot(segments, events).pickle())?;
     }
     Ok(())
+}
+
+/// What the trace left allocated, which the picture counts in its head.
+fn live_after(events: &[Event]) -> Segment {
+    let mut live = BTreeMap::new();
+    for Event { action, address, size, .. } in events {
+        match action {
+            Action::Allocate => _ = live.insert(*address, *size),
+            _ => _ = live.remove(address),
+        }
+    }
+    let origin = Origin::default();
+    let block = |(address, size): (u64, u64)| Block {
+        address,
+        size,
+        requested: size,
+        is_pending: false,
+        origin: origin.clone(),
+    };
+    let blocks: Vec<Block> = live.into_iter().map(block).collect();
+    let end = blocks.last().map_or(0, |last| last.address + last.size);
+    Segment { address: 0, size: end, kind: "device", blocks }
 }

@@ -53,10 +53,17 @@ fn pictures_and_viewer_files_are_written() {
     answer(&[&trace, "--svg", &picture, "--snapshot", &pickle]);
     let picture = std::fs::read_to_string(picture).expect("a picture");
     assert!(picture.starts_with("<svg") && picture.contains("trace.csv"));
+    assert!(picture.contains("0 blocks, 0.000 MiB in use, peak 2.861 MiB, 4 events"), "{picture}");
     let pickle = std::fs::read(pickle).expect("a snapshot");
     let has = |text: &str| pickle.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("active_allocated") && has("inactive") && !has("segment_alloc"));
     usm(&["replay", &trace, "--svg", "-"]).refused(&["--svg"]);
+    // What a trace leaves allocated is in use at its end.
+    let open = file(&folder, "open.csv", format!("{TRACE}a,3,9,0\na,4,524288,1\na,5,1048576,0\nf,3,9,0\n"));
+    let picture = text(&folder.join("open.svg"));
+    answer(&[&open, "--svg", &picture]);
+    let picture = std::fs::read_to_string(picture).expect("a picture");
+    assert!(picture.contains("2 blocks, 1.500 MiB in use, "), "{picture}");
 }
 
 #[test]
