@@ -27,11 +27,6 @@ impl Random {
     }
 }
 
-/// The tests' number in the environment: `USM_EFFORT` scales random tests.
-fn effort() -> usize {
-    std::env::var("USM_EFFORT").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
-
 fn options(change: impl Fn(&mut PoolOptions)) -> PoolOptions {
     let mut options = PoolOptions::default();
     change(&mut options);
@@ -64,18 +59,19 @@ fn check<B: Backend>(pool: &Pool<B>) {
     assert_eq!(sums.values().sum::<u64>(), stats.reserved);
 }
 
-/// Every block against every other, of the pool and of the context.
+/// Every block against every other, of the pool and of the context. `USM_CALLS` asks for another
+/// number of calls.
 #[test]
 fn no_byte_has_two_owners() {
     let context = HostHeap::new().context();
     let pool = Pool::with(&context, AllocKind::Shared, options(|o| o.segment = 1 << 20));
     let mut live = BTreeMap::<usize, Allocation<HostHeap>>::new();
     let mut random = Random(7);
-    for step in 0..30_000 * effort() {
+    for step in 0..skip::cases("USM_CALLS", 30_000) {
         if live.len() < 300 && random.below(100) < 55 {
             let most = 1 << (1 + random.below(17));
             let size = 1 + random.below(most);
-            let alignment = 1 << random.below(14);
+            let alignment = 1 << random.below(18);
             let block = pool.allocate(&request(size).aligned_to(alignment)).expect("memory");
             let base = block.as_ptr() as usize;
             assert_eq!((base % alignment, block.size()), (0, size));
@@ -116,7 +112,7 @@ struct Array {
 #[test]
 fn memory_keeps_its_values_while_queues_work() {
     let mut waits = 0;
-    for seed in 0..40 * effort() as u64 {
+    for seed in 0..40 * skip::effort() {
         let mut random = Random(seed);
         let mock = Mock::new(if seed % 4 == 0 { Progress::Immediate } else { Progress::OnWait });
         mock.seed(seed);
@@ -314,7 +310,7 @@ fn threads_never_exceed_a_limit_together() {
             let pool = &pool;
             scope.spawn(move || {
                 let (mut random, mut held) = (Random(seed), Vec::new());
-                for _ in 0..2000 * effort() {
+                for _ in 0..2000 * skip::effort() {
                     match pool.allocate(&request(1 + random.below(4000))) {
                         Ok(block) if held.len() < 12 => held.push(block),
                         Ok(block) => drop(block),
