@@ -1,5 +1,6 @@
 //! Every call of the driver fails once, while a pool grows, serves and returns memory: the answer
-//! is an error or less memory, and the pool and the ledger are as before.
+//! is an error or less memory, and the pool and the ledger are as before. Memory goes back to the
+//! driver above a bound and before growth.
 
 #![cfg(feature = "std")]
 
@@ -181,6 +182,42 @@ fn a_shortage_of_the_device_waits_for_the_work_that_holds_its_memory() {
         pool.check();
         assert_eq!((pool.stats().live, pool.stats().misuses, mock.violations()), (0, 0, vec![]));
     }
+}
+
+/// A pool of segments of 64 KiB, three of which one block each has filled and left.
+fn three_segments(mock: &Mock, keep: Option<usize>) -> Pool<Mock> {
+    let mut options = PoolOptions::default();
+    (options.segment, options.keep) = (1 << 16, keep);
+    let pool = Pool::with(&mock.context(), AllocKind::Shared, options);
+    let blocks = [(); 3].map(|()| pool.allocate(&Request::new(AllocKind::Shared, 1 << 16)).expect("memory"));
+    assert_eq!((pool.stats().reserved, mock.live_blocks()), (3 << 16, 3));
+    drop(blocks);
+    pool
+}
+
+#[test]
+fn segments_above_keep_go_back_with_their_last_block() {
+    for (keep, stays) in [(None, 3), (Some(1 << 20), 3), (Some(2 << 16), 2), (Some(2), 0), (Some(0), 0)] {
+        let mock = Mock::new(Progress::Immediate);
+        let pool = three_segments(&mock, keep);
+        assert_eq!((pool.stats().reserved, mock.live_blocks()), (stays << 16, stays as usize), "{keep:?}");
+        pool.check();
+    }
+}
+
+#[test]
+fn segments_without_owners_go_back_before_the_pool_grows() {
+    let mock = Mock::new(Progress::Immediate);
+    let pool = three_segments(&mock, None);
+    let held = pool.allocate(&Request::new(AllocKind::Shared, 1000)).expect("of a segment");
+    let before = mock.calls().len();
+    let large = pool.allocate(&Request::new(AllocKind::Shared, 1 << 20)).expect("memory");
+    let calls: Vec<_> = mock.calls()[before..].iter().map(|call| call.operation).collect();
+    assert_eq!(calls, [Operation::Free, Operation::Free, Operation::Allocate]);
+    assert_eq!(mock.live_blocks(), 2);
+    assert_eq!(pool.stats().reserved - (1 << 16), large.size().next_multiple_of(2 << 20) as u64);
+    drop((held, large));
+    pool.check();
 }
 
 /// A shortage takes less memory, down to the request, and each size may fail.
