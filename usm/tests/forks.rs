@@ -154,3 +154,35 @@ fn a_child_uses_the_pool_whatever_its_parents_threads_did() {
     });
     assert_eq!(pool.stats().live, 0);
 }
+
+/// Also a request that the warm cache of the thread would serve without a call of the driver.
+#[cfg(feature = "pool")]
+#[test]
+fn a_child_is_refused_by_the_pool_of_a_runtime_that_its_parent_opened() {
+    use usm::pool::Pool;
+    use usm::{AllocKind, MemorySource, Request};
+
+    let mock = Mock::new(Progress::OnWait);
+    let context = mock.context();
+    let pool = Pool::new(&context, AllocKind::Shared);
+    let request = |size| Request::new(AllocKind::Shared, size);
+    let held = pool.allocate(&request(4096)).expect("memory");
+    drop(pool.allocate(&request(1000)).expect("memory"));
+    let (before, calls) = (pool.stats(), mock.calls().len());
+    let mut objects = Some((pool, held));
+    let is_refused = child(|| {
+        let (pool, held) = objects.take().expect("a copy of the parent's");
+        let is_refused = |size| pool.allocate(&request(size)).is_err_and(|it| it.kind == ErrorKind::Forked);
+        let all = [1000, 4096, 64 << 20].into_iter().all(is_refused);
+        drop(held);
+        let live = pool.stats().live;
+        drop(pool);
+        all && live == 0 && mock.calls().len() == calls
+    });
+    assert!(is_refused);
+    let (pool, held) = objects.expect("the parent's own");
+    assert_eq!(pool.stats(), before);
+    assert_eq!(pool.allocate(&request(1000)).expect("memory").size(), 1000);
+    drop((pool, held));
+    assert_eq!((mock.live_blocks(), mock.violations()), (0, vec![]));
+}
