@@ -14,7 +14,7 @@ use usm_core::{
     QueueOrder, Request, Shared, UsmVec,
 };
 use usm_pool::arena::Arena;
-use usm_pool::{Options, Problem, plan};
+use usm_pool::{Options, Pool, Problem, plan};
 use usm_tests::planned;
 use usm_tests::programs::{Random, number_in};
 
@@ -93,7 +93,7 @@ fn an_observer_panics_while_a_panic_drops_memory() {
 #[test]
 fn memory_whose_observer_panics_goes_back() {
     type Way = fn(&Context<Mock>, &Queue<Mock>);
-    let ways: [Way; 6] = [
+    let ways: [Way; 7] = [
         |context, _| drop(context.allocate(&Request::new(AllocKind::Device, 100))),
         |context, _| drop(context.allocate_memory(MemoryType::Buffer, 100, 0, Fallback::Refuse)),
         |_, queue| drop(MemorySource::allocate(queue, &Request::new(AllocKind::Device, 100))),
@@ -103,6 +103,9 @@ fn memory_whose_observer_panics_goes_back() {
             // Too large for the way without a reservation.
             let bytes = context.info().max_alloc_size.min(1 << 24) as usize;
             drop(context.allocate(&Request::new(AllocKind::Shared, bytes)));
+        },
+        |context, _| {
+            drop(Pool::new(context, AllocKind::Device).allocate(&Request::new(AllocKind::Device, 100)));
         },
     ];
     for (number, way) in ways.into_iter().enumerate() {
@@ -123,6 +126,40 @@ fn memory_whose_observer_panics_goes_back() {
             assert_eq!((mock.live_blocks(), mock.violations()), (0, vec![]), "way {number}");
         }
     }
+}
+
+/// Blocks that come from a cache and go back to it too, and never a segment.
+#[test]
+fn an_observer_sees_blocks_of_pools_as_they_were_asked_for() {
+    type Event = (Operation, usize, usize, bool);
+    thread_local! {
+        static SEEN: RefCell<Vec<Event>> = const { RefCell::new(Vec::new()) };
+    }
+    fn observer(record: &Record) {
+        let event = (record.operation, record.address, record.bytes, record.in_pool);
+        SEEN.with_borrow_mut(|seen| seen.push(event));
+    }
+    let context = Mock::new(Progress::OnWait).context();
+    let pool = Pool::new(&context, AllocKind::Device);
+    let take = |size| pool.allocate(&Request::new(AllocKind::Device, size)).expect("memory");
+    // Before it is set: the block goes to the thread's cache.
+    drop(take(100));
+    context.set_observer(Some(observer));
+    let mut expected = Vec::new();
+    for size in [100, 99, 5000, 4 << 20] {
+        let block = take(size);
+        let address = block.block().address();
+        drop(block);
+        expected.extend([Operation::Allocate, Operation::Free].map(|it| (it, address, size, true)));
+    }
+    assert!(pool.trim(0) > 0);
+    let plain = context.allocate(&Request::new(AllocKind::Device, 100)).expect("memory");
+    expected.push((Operation::Allocate, plain.block().address(), 100, false));
+    assert!(pool.allocate(&Request::new(AllocKind::Device, 1 << 40)).is_err());
+    expected.push((Operation::Refuse, 0, 1 << 40, false));
+    context.set_observer(None);
+    drop(take(100));
+    assert_eq!(SEEN.take(), expected);
 }
 
 /// Objects of a program with their expected content.

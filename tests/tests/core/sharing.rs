@@ -12,6 +12,7 @@ use usm_core::{
     AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, Lender, MemorySource, Pending,
     QueueOrder, Request, UsmVec,
 };
+use usm_pool::Pool;
 
 #[test]
 fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
@@ -251,6 +252,55 @@ fn a_handle_of_a_part_is_stale_without_the_part_and_one_of_a_loan_lives_with_the
     assert_stale(&other, &two_handle);
     drop(again);
     [whole, again_handle].iter().for_each(|handle| assert_stale(&other, handle));
+}
+
+/// The segment lives on with its other blocks, and the bytes get their next owner at once, from the
+/// cache of whatever thread freed them.
+#[test]
+fn a_handle_of_a_block_of_a_pool_is_stale_without_the_block() {
+    let mock = Mock::new(Progress::Manual);
+    let (context, other) = (mock.context(), mock.context());
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let pool = Pool::new(&context, AllocKind::Device);
+    let take = || pool.on(&queue).allocate(&Request::new(AllocKind::Device, 4096)).unwrap();
+    let kept = take();
+    let kept_handle = kept.export_ipc().unwrap();
+    for of_other_thread in [false, true] {
+        for in_use in [false, true] {
+            let mut block = take();
+            let (address, handle) = (block.as_ptr(), block.export_ipc().unwrap());
+            assert_lives(&other, &handle);
+            if in_use {
+                let _ = queue.fill_bytes(&mut block, 0, 64, &[7]).unwrap();
+            }
+            let next = if of_other_thread {
+                std::thread::scope(|scope| {
+                    let free_and_take = || {
+                        // The thread has a cache.
+                        drop(take());
+                        drop(block);
+                        take()
+                    };
+                    scope.spawn(free_and_take).join().unwrap()
+                })
+            } else {
+                drop(block);
+                take()
+            };
+            assert_eq!(next.as_ptr(), address, "from the thread's cache");
+            assert_stale(&other, &handle);
+            mock.finish();
+            let next_handle = next.export_ipc().unwrap();
+            [&next_handle, &kept_handle].iter().for_each(|handle| assert_lives(&other, handle));
+            drop(next);
+            assert_stale(&other, &next_handle);
+        }
+    }
+    assert_lives(&other, &kept_handle);
+    drop(kept);
+    assert_stale(&other, &kept_handle);
+    assert!(pool.stats().reserved > 0, "the segment is there still");
+    assert_eq!((mock.opened_blocks(), mock.violations()), (0, vec![]));
 }
 
 /// Between the first answer of the other process and the end of the opening.
