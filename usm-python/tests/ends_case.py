@@ -235,6 +235,31 @@ def threads_in_values():
     sys.exit(3)
 
 
+def pooled_blocks():
+    """Blocks of pools live: in use, in the caches of threads, in a `with` block that stays open."""
+    device = LANES[0].queue.device
+    pool = usm.Pool(device)
+    pool.__enter__()
+    LANES.extend(Lane() for _ in range(2))
+    assert pool.stats()["live"] >= 4 * BYTES, pool
+    submit()
+    del LANES[-1]  # freed while work uses it
+    begun = []
+
+    def work(turn):
+        with usm.Pool(device):
+            lane = Lane(4096)
+            while True:
+                usm.empty(4096 + turn, "u1", queue=lane.queue)
+                begun.append(turn)
+
+    for turn in range(3):
+        threading.Thread(target=work, args=(turn,), daemon=True).start()
+    while len(set(begun)) < 3:
+        time.sleep(0.001)
+    sys.exit(3)
+
+
 def end_in_a_thread():
     threading.Thread(target=lambda: os._exit(5)).start()
     time.sleep(60)
@@ -369,6 +394,7 @@ ENDS = {
     "threads_that_build": (threads_that_build, 3),
     "threads_in_python": (threads_in_python, 3),
     "threads_in_values": (threads_in_values, 3),
+    "pooled_blocks": (pooled_blocks, 3),
     "atexit_before": (lambda: sys.exit(3), 3),
     "atexit_after": (at_exit, 3),
     "del": (at_del, 3),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import lacking
+from conftest import device_of, lacking
 
 from effort import cases
 
@@ -122,12 +122,39 @@ forks([threading.Thread(target=uses), threading.Thread(target=lambda: (usm.devic
 """
 
 
-def run(folder, script, **variables):
+POOLS = """
+PAUSE, MOST = 0.001, 3
+queue = usm.Queue(sys.argv[1])
+pool, on_the_host = usm.Pool(queue.device), usm.Pool("host")
+with pool:
+    kept = usm.empty(5000, "u1", queue=queue)
+    del kept  # the thread's cache has it, and could serve the child without the driver
+    kept = usm.empty(1000, "u1", queue=queue)
+
+def child():
+    with pool, on_the_host:
+        for size in 5000, 1000, 1 << 20:
+            try:
+                usm.empty(size, "u1", queue=queue)
+            except usm.errors.DeviceError as error:
+                assert "fork" in str(error), error
+            else:
+                raise AssertionError("memory of a runtime that is closed to this process")
+        on_host()
+        assert on_the_host.stats()["reserved"] > 0
+
+forks([threading.Thread(target=lambda: time.sleep(1))], child)
+with pool:
+    assert usm.zeros(1000, "u1", queue=queue).tolist() == [0] * 1000
+"""
+
+
+def run(folder, script, *arguments, **variables):
     # Kernels are read from files.
     file = folder / "program.py"
     file.write_text(FORKS + script)
     done = subprocess.run(
-        [sys.executable, file],
+        [sys.executable, file, *arguments],
         env={**os.environ, "USM_KERNEL_CACHE": "off", **variables},
         capture_output=True,
         text=True,
@@ -151,3 +178,9 @@ def test_a_child_forked_while_another_thread_lists_devices_answers(tmp_path):
 def test_a_child_forked_while_threads_use_every_part_answers(tmp_path):
     children, wrong, said = run(tmp_path, USES, USM_KERNEL_HOST="builtin")
     assert (wrong, children > 10) == (0, True), said
+
+
+@pytest.mark.parametrize("backend", ["opencl", "sycl"])
+def test_a_child_is_refused_by_the_pool_of_an_open_runtime(backend, tmp_path):
+    children, wrong, said = run(tmp_path, POOLS, device_of(backend).selector)
+    assert (wrong, children) == (0, 3), said

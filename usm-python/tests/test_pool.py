@@ -12,6 +12,7 @@ import threading
 import pytest
 
 import usm
+from conftest import device_of
 
 
 @pytest.fixture
@@ -157,6 +158,24 @@ def test_a_snapshot_shows_segments_that_their_blocks_tile(tmp_path):
     requested = {block["address"]: block["requested_size"] for block in segment["blocks"]}
     assert all(requested[place] == 1000 for place in places)
     assert segment["requested_size"] == sum(requested.values()) == 2000 < segment["allocated_size"]
+
+
+def test_a_snapshot_shows_freed_blocks_that_work_still_uses(tmp_path):
+    queue = usm.Queue(device_of("opencl"))
+    size, states = 32 << 20, []
+    with usm.Pool(queue.device):
+        source, target = (usm.empty(size, "u1", queue=queue, kind="device") for _ in range(2))
+        address = target.pointer
+        for _ in range(60):
+            queue.copy(target, source)
+        del target
+        usm.snapshot().dump(tmp_path / "memory.pickle")
+    content = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    for segment in content["segments"]:
+        states += [(it["state"], it["size"]) for it in segment["blocks"] if it["address"] == address]
+    assert states == [("active_pending_free", size)]
+    queue.wait()
+    del source
 
 
 def test_the_history_has_no_segments_of_the_size_of_pooled_blocks(tmp_path):
