@@ -1,15 +1,18 @@
-//! The part with a heap: heap-backed host memory, a plan made in the image, and a pruned module.
+//! The part with a heap: heap-backed host memory, a plan made in the image, a run-time pool, and a
+//! pruned module.
 
 extern crate alloc;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::backend::host::HostHeap;
-use usm_core::{AllocKind, Device, QueueOrder, UsmVec};
+use usm_core::{AllocKind, Device, ErrorKind, MemorySource, QueueOrder, Request, Shared, UsmVec};
 use usm_kernel::sample::{reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange};
 use usm_pool::arena::Arena;
-use usm_pool::{Graph, Op, Options, Plan, Queue, Tensor, plan_graph, verify};
+use usm_pool::{Graph, Op, Options, Plan, Pool, PoolOptions, Queue, Tensor, plan_graph, verify};
 use usm_prune::prune_llvm;
 
 use super::{Narrator, Refusal, check};
@@ -79,6 +82,36 @@ fn run(plan: &Plan) -> Result<(), Refusal> {
         drop(input.replace(output));
     }
     Ok(())
+}
+
+/// Memory from a run-time pool: reused, refused at the limit, and returned.
+pub(super) fn pool(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
+    let context = HostHeap::new().context();
+    let queue = context.queue(QueueOrder::InOrder)?;
+    let mut options = PoolOptions::default();
+    (options.segment, options.limit) = (1 << 15, Some(1 << 16));
+    let pool = Pool::with(&context, AllocKind::Shared, options);
+    let array = || UsmVec::<u32, Shared, _>::zeroed_in(&queue, &pool.on(&queue), 1000);
+    let mut first = array()?;
+    queue.fill(&mut first, 7)?.wait()?;
+    let address = first.as_ptr();
+    let held = pool.tagged("held").allocate(&Request::new(AllocKind::Shared, 20_000))?;
+    check(first.read()?.iter().all(|value| *value == 7), "an array of the pool")?;
+    drop(first);
+    let second = array()?;
+    check(second.as_ptr() == address && second.read()?.iter().all(|value| *value == 0), "a reused block")?;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    pool.on_exhausted(move |_| counted.fetch_add(1, Ordering::Relaxed) < 9);
+    let refused = pool.allocate(&Request::new(AllocKind::Shared, 40_000));
+    let is_exhausted = refused.is_err_and(|it| matches!(it.kind, ErrorKind::PoolExhausted { .. }));
+    let calls = calls.load(Ordering::Relaxed);
+    check(is_exhausted && calls == 3, "a request above the limit")?;
+    pool.check();
+    let stats = pool.stats();
+    drop((second, held));
+    check(pool.stats().live == 0 && pool.trim(0) == stats.reserved, "the memory goes back")?;
+    narrator.say(format_args!("pool: {} bytes live, {} reserved", stats.live, stats.reserved))
 }
 
 /// A reference that both ways out of a branch give back: usm-nrt's compiler side, without usm-nrt.

@@ -35,6 +35,7 @@ fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
         narrator.prefix = "alloc: ";
         heap::memory_and_kernel(narrator)?;
         heap::plan(narrator)?;
+        heap::pool(narrator)?;
         heap::prune(narrator)?;
         narrator.prefix = "";
     }
