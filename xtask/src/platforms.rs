@@ -248,10 +248,26 @@ fn runner(part: &Emulated) -> Result<String, String> {
             if part.packages.contains(&"usm-cli") {
                 binfmt::register(part.target.split('-').next().unwrap_or_default())?;
             }
-            format!("{} -L {library}", program.display())
+            let path = path_with_compiler(part)?;
+            format!("env PATH={path} {} -L {library}", program.display())
         }
     };
     Ok(format!("timeout 5400 {words}"))
+}
+
+/// The path of an emulated program, on which `cc` compiles for the program's own system.
+fn path_with_compiler(part: &Emulated) -> Result<String, String> {
+    let [compiler, package] = part.compilers[0];
+    let folder = environment::target_dir().join("platforms").join(format!("cc-{}", part.target));
+    folder::remove(&folder)?;
+    fs::create_dir_all(&folder).map_err(|error| folder::at(&folder, &error))?;
+    let (program, link) = (system::require(compiler, package)?, folder.join("cc"));
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&program, &link).map_err(|error| folder::at(&link, &error))?;
+    #[cfg(not(unix))]
+    return Err(format!("{}: no link to {}", link.display(), program.display()));
+    let path = std::env::var("PATH").unwrap_or_default();
+    Ok(format!("{}:{path}", folder.display()))
 }
 
 fn wine() -> PathBuf {

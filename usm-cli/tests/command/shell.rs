@@ -73,9 +73,15 @@ fn completions_know_every_verb_and_option() {
         // An installed shell checks its own script.
         let check = Command::new(shell).arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let Ok(mut child) = check else { continue };
-        child.stdin.take().unwrap().write_all(ran.stdout.as_bytes()).unwrap();
+        let _ = child.stdin.take().unwrap().write_all(ran.stdout.as_bytes());
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+        // An emulator starts a process before it knows that there is no such program.
+        let is_installed = output.status.code() != Some(127);
+        assert!(
+            !is_installed || output.status.success(),
+            "{shell}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     usm(&["completions", "tcsh"]).refused(&["tcsh", "bash, zsh, fish"]);
 }
