@@ -47,7 +47,12 @@ pub(super) fn compile(text: &str, compiler: &Path, name: &str) -> Result<(OwnFol
     let folder = OwnFolder::temporary()
         .map_err(|unfit| format!("a folder in {}: {unfit}", env::temp_dir().display()))?;
     let file = format!("{name}.{}.so", cache::unique_number());
-    match run(text, compiler, &folder, &file) {
+    let compiled = match run(text, compiler, &["-march=native"], &folder, &file) {
+        // A cross compiler does not know this processor.
+        Err(reason) if reason.contains("-march") => run(text, compiler, &[], &folder, &file),
+        outcome => outcome,
+    };
+    match compiled {
         Ok(()) => Ok((folder, file)),
         Err(reason) => {
             folder.remove(&[&file]);
@@ -56,14 +61,18 @@ pub(super) fn compile(text: &str, compiler: &Path, name: &str) -> Result<(OwnFol
     }
 }
 
-/// Runs the compiler in this folder.
-fn run(text: &str, compiler: &Path, folder: &OwnFolder, file: &str) -> Result<(), String> {
+/// Runs the compiler in this folder, with the options of the processor.
+fn run(
+    text: &str,
+    compiler: &Path,
+    processor: &[&str],
+    folder: &OwnFolder,
+    file: &str,
+) -> Result<(), String> {
     let mut command = Command::new(compiler);
     command
-        .args(
-            "-x c -std=gnu11 -O3 -march=native -fPIC -shared -w -fwrapv -fsigned-char -fno-math-errno"
-                .split(' '),
-        )
+        .args("-x c -std=gnu11 -O3 -fPIC -shared -w -fwrapv -fsigned-char -fno-math-errno".split(' '))
+        .args(processor)
         .args(["-fno-trapping-math", "-fno-strict-aliasing", "-o"])
         .arg(file)
         .args(["-", "-lm"])
