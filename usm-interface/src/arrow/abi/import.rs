@@ -208,7 +208,8 @@ unsafe fn read_level<'a>(schema: &'a ArrowSchema, array: &ArrowArray) -> Result<
         null_count: array.null_count,
         offset: array.offset,
         buffers: array.n_buffers,
-        children: if array.n_children == schema.n_children { array.n_children } else { -1 },
+        // Where the two differ, one is more than the format has, or a child is missing.
+        children: array.n_children.max(schema.n_children),
         has_validity: buffer(0, array.buffers) != 0,
         data: buffer(1, array.buffers.wrapping_add(1)),
         has_dictionary: !schema.dictionary.is_null() || !array.dictionary.is_null(),
