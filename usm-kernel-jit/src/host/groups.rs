@@ -26,8 +26,6 @@ const PART: u64 = 1 << 13;
 const PARTS: u64 = 512;
 /// The least items of a part: those that our own compiler runs at once.
 const LEAST: u64 = 16;
-/// The most items that are one part, because a call takes as long as they do.
-const ALONE: u64 = 256;
 
 impl Groups {
     /// Sizes of a launch, the fastest dimension last: at most three. Without `local` the kernel
@@ -45,7 +43,7 @@ impl Groups {
     /// and the last group of a dimension may be shorter.
     fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
         let all = global.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
-        let items = if all <= ALONE { all } else { (all / PARTS).clamp(LEAST, PART) };
+        let items = (all / PARTS).clamp(LEAST, PART);
         let local = local.unwrap_or_else(|| fitting_part(global, items));
         let counts: [u64; 3] = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
         let of_group = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size)).max(1);

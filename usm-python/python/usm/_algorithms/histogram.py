@@ -14,8 +14,8 @@ from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, pl
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
-#: The most chunks of a CPU, each with counters of its own.
-_MOST_CHUNKS = 32
+#: The most chunks of a CPU, each with counters of its own: threads take 16 at a time.
+_MOST_CHUNKS = 128
 
 
 @device_func
