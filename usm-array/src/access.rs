@@ -212,7 +212,8 @@ impl<B: Backend, O: Owner<B>> Storage<B, O> {
         Ok(self.submit_fill(queue, offset, len, pattern)?.wait()?)
     }
 
-    /// [`fill`](Self::fill) without waiting. Later uses of the memory follow it.
+    /// [`fill`](Self::fill) without waiting. Later uses of the memory follow it; the pattern has been
+    /// read when this returns.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).

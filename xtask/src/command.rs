@@ -43,8 +43,6 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command.current_dir(environment::root()).stdin(Stdio::null()).envs(environment::variables());
     // Tests start two thousand Python processes: each would compile NumPy from its source.
     command.env_remove("PYTHONDONTWRITEBYTECODE");
-    // Nothing here multiplies matrices; threads for that take half the time of NumPy's import.
-    command.env("OPENBLAS_NUM_THREADS", "1");
     command
 }
 

@@ -19,7 +19,7 @@ use usm_core::driver::table;
 use usm_kernel::BuildError;
 use usm_kernel::backend::driver::text;
 
-use super::compiled::{Compiled, Target};
+use super::code_cache::{CodeCache, Target};
 
 type Program = *mut c_void;
 type Code = c_int;
@@ -48,7 +48,7 @@ pub(super) struct Compiler {
     opened: OnceLock<Result<&'static Api, BuildError>>,
     /// Held during compilation if two threads must not compile concurrently: hipRTC 5.2 crashes.
     one_at_a_time: Option<Mutex<()>>,
-    compiled: Compiled,
+    code_cache: CodeCache,
 }
 
 pub(super) static NVRTC: Compiler = Compiler {
@@ -64,7 +64,7 @@ pub(super) static NVRTC: Compiler = Compiler {
     operations: ["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLog", "nvrtcGetPTX"],
     opened: OnceLock::new(),
     one_at_a_time: None,
-    compiled: Compiled::new(),
+    code_cache: CodeCache::new(),
 };
 
 pub(super) static HIPRTC: Compiler = Compiler {
@@ -81,7 +81,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
     operations: ["hiprtcCreateProgram", "hiprtcCompileProgram", "hiprtcGetProgramLog", "hiprtcGetCode"],
     opened: OnceLock::new(),
     one_at_a_time: Some(Mutex::new(())),
-    compiled: Compiled::new(),
+    code_cache: CodeCache::new(),
 };
 
 table! {
@@ -156,7 +156,7 @@ impl Compiler {
     ) -> Result<Arc<[u8]>, BuildError> {
         let target = capability.map_or(Target::Device(device), Target::Capability);
         let compile = || self.compile(source, options, capability);
-        self.compiled.get_or_make((source, options, target), compile)
+        self.code_cache.get_or_make((source, options, target), compile)
     }
 
     /// Machine code for a device of this compute capability; PTX if the compiler does not know the
@@ -277,7 +277,7 @@ mod tests {
     fn like(other: &Compiler, files: &'static [&'static str], variable: &'static str) -> Compiler {
         let &Compiler { column, backend, library, toolkits, operations, .. } = other;
         let (opened, one_at_a_time) = (OnceLock::new(), Some(Mutex::new(())));
-        let compiled = Compiled::new();
+        let code_cache = CodeCache::new();
         Compiler {
             column,
             backend,
@@ -288,7 +288,7 @@ mod tests {
             operations,
             opened,
             one_at_a_time,
-            compiled,
+            code_cache,
         }
     }
 

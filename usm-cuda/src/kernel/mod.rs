@@ -8,7 +8,7 @@
 //! - The driver does not keep the module of a running function alive; a module is unloaded after
 //!   its launches.
 
-mod compiled;
+mod code_cache;
 mod compiler;
 mod image;
 mod vendor;

@@ -15,9 +15,9 @@ use crate::proof::Shape;
 /// Items that run at once, in a launch without barriers.
 const LANES: u64 = 1024;
 
-/// Parts of a large launch that are run to estimate the rest, after as many as race in most
-/// launches that race.
+/// The number of parts that estimate a large launch.
 const SAMPLES: u64 = 64;
+/// The parts that run before the estimate: a race is usually among them.
 const UNTIL_ESTIMATE: u64 = 512;
 
 /// The end of a run before its last item.
@@ -187,8 +187,8 @@ impl<'r> Run<'r> {
         Ok(run)
     }
 
-    /// Whether parts all over the range say that the launch takes half as many accesses or steps
-    /// again as it may. The run itself would find that out after seconds.
+    /// Whether parts from all over the range let expect more than 1.5 times the accesses or steps of
+    /// the limits. The run itself would need seconds to reach them.
     fn is_far_too_long(&self) -> bool {
         let steps = self.steps;
         let stride = self.parts() / SAMPLES;

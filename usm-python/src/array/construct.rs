@@ -19,7 +19,7 @@ use crate::array::view::{MAX_DIMS, View};
 use crate::device::queue::PyEvent;
 use crate::device::runtime::{self, Stream};
 use crate::exchange::dlpack;
-use crate::exchange::import::{self, Found};
+use crate::exchange::import::{self, Offer};
 use crate::exchange::{array_method, arrow};
 use crate::process::once::name;
 use crate::storage::Storage;
@@ -52,23 +52,23 @@ pub(crate) fn asarray<'py>(
 ) -> PyResult<Bound<'py, Array>> {
     let is_plain =
         dtype.is_none() && kind.is_none() && device.is_none() && queue.is_none() && copy != Some(true);
-    let found = match (existing(obj)?, is_plain) {
-        (Found::Shared(array), true) => return Ok(array),
-        (found, _) => found,
+    let offer = match (existing(obj)?, is_plain) {
+        (Offer::Shared(array), true) => return Ok(array),
+        (offer, _) => offer,
     };
     let place = import::queue_of_arguments(obj.py(), device, queue)?;
     let place = Place { stream: place, is_queue: queue.is_some() };
-    let array = construct_with_options(obj, &found, dtype, kind, place, copy)?;
+    let array = construct_with_options(obj, &offer, dtype, kind, place, copy)?;
     array.into_object(obj.py())
 }
 
 /// The memory that the object already has; an array is returned as it is.
-fn existing<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
+fn existing<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
     if let Ok(array) = obj.cast_exact::<Array>() {
-        return Ok(Found::Shared(array.clone()));
+        return Ok(Offer::Shared(array.clone()));
     }
     if let Ok(memory) = obj.cast::<Memory>() {
-        return Array::new(memory.get().side()?).into_object(obj.py()).map(Found::Shared);
+        return Array::new(memory.get().side()?).into_object(obj.py()).map(Offer::Shared);
     }
     import::find(obj)
 }
@@ -84,7 +84,7 @@ struct Place {
 #[cold]
 fn construct_with_options(
     obj: &Bound<'_, PyAny>,
-    found: &Found<'_>,
+    offer: &Offer<'_>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     place: Place,
@@ -93,13 +93,13 @@ fn construct_with_options(
     let py = obj.py();
     let element = dtype.map(PyDtype::of).transpose()?;
     let kind = kind.map(|kind| kind.0);
-    let (side, fresh) = match (found, &element) {
-        (Found::Shared(array), _) => (array.get().side(), false),
-        (Found::Copied(array), _) => (of_copy(obj, array)?, true),
-        (Found::Nothing, Some(element)) if element.descr.is_some() && is_sequence(obj) => {
+    let (side, fresh) = match (offer, &element) {
+        (Offer::Shared(array), _) => (array.get().side(), false),
+        (Offer::Copied(array), _) => (of_copy(obj, array)?, true),
+        (Offer::Nothing, Some(element)) if element.descr.is_some() && is_sequence(obj) => {
             (structures::of_values(obj, element)?, true)
         }
-        (Found::Nothing, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
+        (Offer::Nothing, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
     };
     let same = |wanted: &PyDtype| {
         let here = PyDtype::of_view(&side.view);

@@ -61,9 +61,15 @@ impl Stream {
 
     /// The latest noted work, if it is not complete.
     pub(crate) fn pending(&self) -> Option<Event<Dyn>> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.take_if(|event| !matches!(event.raw().status(), Ok(EventStatus::Pending)));
-        latest.clone()
+        let latest = || self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = latest().take()?;
+        // No lock is held while the driver is asked.
+        if !matches!(event.raw().status(), Ok(EventStatus::Pending)) {
+            return None;
+        }
+        // Later work may have been noted meanwhile.
+        latest().get_or_insert_with(|| event.clone());
+        Some(event)
     }
 
     pub(crate) fn scope(&self) -> Arc<Scope> {

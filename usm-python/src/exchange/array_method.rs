@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::exchange::import::Found;
+use crate::exchange::import::Offer;
 use crate::exchange::ndarray;
 use crate::process::attribute;
 use crate::process::once::name;
@@ -31,16 +31,16 @@ pub(crate) fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
 /// What an object answers with: the array over the memory that it shares, if two answers lie in
 /// the same place, or the latest answer of one that copies at each call, such as a dataset of a
 /// file, which is read each time.
-pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
-    let Some(first) = ask(object)? else { return Ok(Found::Nothing) };
+pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
+    let Some(first) = ask(object)? else { return Ok(Offer::Nothing) };
     // The first answer lives meanwhile, so a second copy lies elsewhere.
-    let Some(second) = ask(object)? else { return Ok(Found::Nothing) };
+    let Some(second) = ask(object)? else { return Ok(Offer::Nothing) };
     let place = |array: &Bound<'py, PyAny>| -> PyResult<(usize, usize)> {
         let address = array.getattr("ctypes")?.getattr("data")?.extract()?;
         Ok((address, array.getattr("nbytes")?.extract()?))
     };
     if place(&first)? != place(&second)? {
-        return Ok(Found::Copied(second));
+        return Ok(Offer::Copied(second));
     }
-    Ok(crate::exchange::import::without_copy(&first)?.map_or(Found::Nothing, Found::Shared))
+    Ok(crate::exchange::import::without_copy(&first)?.map_or(Offer::Nothing, Offer::Shared))
 }

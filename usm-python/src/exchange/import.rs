@@ -234,13 +234,13 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     Ok(match find(object)? {
-        Found::Shared(array) => Some(array),
-        Found::Copied(_) | Found::Nothing => None,
+        Offer::Shared(array) => Some(array),
+        Offer::Copied(_) | Offer::Nothing => None,
     })
 }
 
-/// What an object has for us.
-pub(crate) enum Found<'py> {
+/// What an object offers to an importer.
+pub(crate) enum Offer<'py> {
     /// Memory that it shares.
     Shared(Bound<'py, Array>),
     /// A new ndarray with its elements.
@@ -249,14 +249,14 @@ pub(crate) enum Found<'py> {
 }
 
 /// As [`without_copy`], but an object that can only copy is asked for no further copy.
-pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Found<'py>> {
+pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
     with_recursion_guard(object.py(), || {
         if let Some(array) = first_of_all(object)? {
-            return Ok(Found::Shared(array));
+            return Ok(Offer::Shared(array));
         }
         Ok(match array_method::find(object)? {
-            Found::Shared(array) => Found::Shared(array),
-            copied => arrow::import(object)?.map_or(copied, Found::Shared),
+            Offer::Shared(array) => Offer::Shared(array),
+            copied => arrow::import(object)?.map_or(copied, Offer::Shared),
         })
     })
 }
