@@ -187,8 +187,8 @@ impl<'r> Run<'r> {
         Ok(run)
     }
 
-    /// Whether parts from all over the range let expect more than 1.5 times the accesses or steps of
-    /// the limits. The run itself would need seconds to reach them.
+    /// Whether a sample of all parts predicts more than 1.5 times the limit of accesses or of
+    /// steps. The run itself would need seconds to reach that limit.
     fn is_far_too_long(&self) -> bool {
         let steps = self.steps;
         let stride = self.parts() / SAMPLES;
