@@ -9,7 +9,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, MemorySource};
 use usm_pool::Pool;
 
-use super::pair::{PEER, peer, peer_pair, request};
+use super::pair::{PEER, peer, peer_pair, request, units};
 use crate::cpu_time::{keep, medians};
 use crate::pairs::Clock;
 use crate::row::{Row, median};
@@ -91,48 +91,51 @@ fn two_threads() -> Vec<Row> {
 
 /// Blocks that one thread allocates and another frees: CPU time of both for a block.
 fn other_thread() -> Vec<Row> {
-    const BLOCKS: u32 = 100_000;
     let context = HostHeap::new().context();
     let pool = Pool::new(&context, AllocKind::Shared);
     let request = request(4096);
-    let mut times = Vec::new();
-    for _ in 0..21 {
-        // Batches, because the channel itself costs more than a block.
-        let (sender, receiver) = sync_channel::<Vec<_>>(16);
-        let time = thread::scope(|scope| {
-            let freeing = scope.spawn(|| {
-                let mut time = 0;
-                for batch in receiver {
-                    let start = Clock::Thread.now();
-                    for block in batch {
-                        drop::<usm_core::Allocation<HostHeap>>(block);
-                    }
-                    time += Clock::Thread.now() - start;
-                }
-                time
-            });
-            let mut time = 0;
-            for _ in 0..BLOCKS / 100 {
-                let mut batch = Vec::with_capacity(100);
-                let start = Clock::Thread.now();
-                for _ in 0..100 {
-                    batch.push(pool.allocate(&request).expect("memory"));
-                }
-                time += Clock::Thread.now() - start;
-                sender.send(batch).expect("a receiver");
-            }
-            drop(sender);
-            time + freeing.join().expect("no panic")
-        });
-        times.push(time as f64 / f64::from(BLOCKS));
-    }
     let other = peer(4 << 30);
-    let theirs = medians(&mut [(PEER, &mut || peer_pair(&other, 4096))]);
-    vec![Row::new(
-        "freed on another thread, 4096 B",
-        "its pair on one thread",
-        "ns",
-        median(&mut times),
-        theirs[0],
-    )]
+    let allocate = || other.lock().expect("no panic").allocate(units(4096)).expect("room");
+    let free = |block| other.lock().expect("no panic").free(block);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..21 {
+        ours.push(passed_on(&|| pool.allocate(&request).expect("memory"), &drop));
+        theirs.push(passed_on(&allocate, &free));
+    }
+    let (ours, theirs) = (median(&mut ours), median(&mut theirs));
+    let pair = medians(&mut [(PEER, &mut || peer_pair(&other, 4096))])[0];
+    let case = "freed on another thread, 4096 B";
+    vec![
+        Row::new(case, "offset-alloc., the same", "ns", ours, theirs),
+        Row::new(case, "its pair on one thread", "ns", ours, pair),
+    ]
+}
+
+/// Nanoseconds of both threads for a block that one allocates and the other frees.
+fn passed_on<T: Send>(allocate: &dyn Fn() -> T, free: &(dyn Fn(T) + Sync)) -> f64 {
+    const BLOCKS: u32 = 100_000;
+    // Batches, because the channel itself costs more than a block.
+    let (sender, receiver) = sync_channel::<Vec<T>>(16);
+    let time = thread::scope(|scope| {
+        let freeing = scope.spawn(move || {
+            let mut time = 0;
+            for batch in receiver {
+                let start = Clock::Thread.now();
+                batch.into_iter().for_each(free);
+                time += Clock::Thread.now() - start;
+            }
+            time
+        });
+        let mut time = 0;
+        for _ in 0..BLOCKS / 100 {
+            let mut batch = Vec::with_capacity(100);
+            let start = Clock::Thread.now();
+            batch.extend((0..100).map(|_| allocate()));
+            time += Clock::Thread.now() - start;
+            sender.send(batch).expect("a receiver");
+        }
+        drop(sender);
+        time + freeing.join().expect("no panic")
+    });
+    time as f64 / f64::from(BLOCKS)
 }

@@ -31,7 +31,11 @@ impl<B: Backend + 'static> Ground for Shared<B> {
         let mut space = self.space.lock();
         let result = call(&mut space);
         let keeps = !space.is_closed && space.counters.reserved <= self.keep;
-        self.room.set(if keeps { bins::room(space.counters.reserved) } else { 0 });
+        let room = if keeps { bins::room(space.counters.reserved) } else { 0 };
+        // Other threads read it all the time, so that a write of the same number costs them a miss.
+        if self.room.get() != room {
+            self.room.set(room);
+        }
         result
     }
 

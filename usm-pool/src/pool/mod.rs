@@ -75,7 +75,20 @@ impl<B: Backend> Travel for Pending<B> {
 
 type SpaceOf<B> = Space<Pending<B>, Segment<B>>;
 
+/// What every thread writes from time to time, on a line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Written {
+    /// The number of the next allocation.
+    ids: Num64,
+    /// With [`PoolOptions::exact_peak`]: live bytes, and the most of them.
+    exact: (Num64, Num64),
+}
+
 /// The pool itself. Its handles count it; its blocks together hold one count once it is closed.
+///
+/// Every call of every thread reads the fields, so the counts before them have a line of their own.
+#[repr(align(128))]
 struct Shared<B: Backend + 'static> {
     /// The pool's number among the caches of threads.
     #[cfg(feature = "std")]
@@ -90,10 +103,7 @@ struct Shared<B: Backend + 'static> {
     keep: u64,
     /// Bytes that a thread may keep; 0 once blocks that come back pass the caches by.
     room: Num64,
-    /// The number of the next allocation.
-    ids: Num64,
-    /// With [`PoolOptions::exact_peak`]: live bytes, and the most of them.
-    exact: (Num64, Num64),
+    written: Written,
     table: Table<Pending<B>>,
     space: Arc<Mutex<SpaceOf<B>>>,
     tags: Mutex<Vec<String>>,
@@ -189,8 +199,7 @@ impl<B: Backend + 'static> Pool<B> {
             options,
             keep: options.keep.map_or(u64::MAX, |keep| keep as u64),
             room: Num64::new(bins::room(0)),
-            ids: Num64::new(1),
-            exact: (Num64::new(0), Num64::new(0)),
+            written: Written { ids: Num64::new(1), ..Written::default() },
             table,
             space,
             tags: Mutex::new(alloc::vec![String::new()]),
@@ -252,7 +261,7 @@ impl<B: Backend + 'static> Pool<B> {
             reserved: counters.reserved,
             cached,
             pending,
-            peak_live: counters.peak_live.max(shared.exact.1.get()),
+            peak_live: counters.peak_live.max(shared.written.exact.1.get()),
             peak_reserved: counters.peak_reserved,
             leaked: counters.leaked,
             blocks: flow.allocations.get().saturating_sub(flow.frees.get()),
