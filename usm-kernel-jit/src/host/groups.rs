@@ -26,6 +26,8 @@ const PART: u64 = 1 << 13;
 const PARTS: u64 = 512;
 /// The least items of a part: those that our own compiler runs at once.
 const LEAST: u64 = 16;
+/// Parts of a row begin at multiples of so many items, where lines of a cache and vectors begin too.
+const STRIP: u64 = 64;
 
 impl Groups {
     /// Sizes of a launch, the fastest dimension last: at most three. Without `local` the kernel
@@ -86,13 +88,17 @@ impl Groups {
     }
 }
 
-/// The part of these sizes, the fastest dimension first, that has at most so many elements, and at
-/// least one.
+/// The part of these sizes, the fastest dimension first, that has about so many elements, and at
+/// least one. A row that is not much longer stays whole: the rest of it would be a part of few
+/// elements.
 fn fitting_part(sizes: [u64; 3], most: u64) -> [u64; 3] {
     let mut left = most.max(1);
     sizes.map(|size| {
-        let taken = size.clamp(1, left);
-        left = if taken == size { left / taken } else { 1 };
+        let taken = match size <= left.saturating_add(left / 2) {
+            true => size.max(1),
+            false => left - left % STRIP.min(left),
+        };
+        left = if taken == size { (left / taken).max(1) } else { 1 };
         taken
     })
 }

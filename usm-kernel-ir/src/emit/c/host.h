@@ -47,6 +47,12 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
+/* The id at a bound, or one later. Ids are below 2^63, so that a greater bound is as good as this one. */
+static inline ulong usm_of_signed(long bound, ulong more) { return bound < 0 ? 0 : (ulong)bound + more; }
+static inline ulong usm_of_unsigned(ulong bound, ulong more) { return bound >> 63 ? 1ul << 63 : bound + more; }
+/* Local ids from which, or up to which, ids are at a bound. */
+static inline ulong usm_later(ulong from, ulong bound, ulong base) { return bound > base && bound - base > from ? bound - base : from; }
+static inline ulong usm_earlier(ulong to, ulong bound, ulong base) { return bound > base ? (bound - base < to ? bound - base : to) : 0; }
 /* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }

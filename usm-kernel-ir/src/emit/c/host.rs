@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::super::checked::Entry;
+use super::guard::{Condition, Guards};
 use super::stmt::Round;
 use super::strip::Strips;
 use super::{Dialect, Writer, plain};
@@ -267,6 +268,32 @@ impl Host<'_, '_> {
         let kernel = self.writer.kernel;
         let end = self.ends;
         self.ends += 1;
+        for axis in (1..kernel.dimensions).rev() {
+            self.line(&format!(
+                "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_here_{axis}; ++usm_lid_{axis}) {{"
+            ));
+            self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
+        }
+        let rows = core::mem::take(&mut self.rows);
+        let (guards, body) = Guards::of((kernel, &self.phases.homes, &rows), body);
+        let checked =
+            self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
+        let divides = !checked && guards.rest.is_empty();
+        let strips = divides.then(|| Strips::of(kernel, (&self.phases.homes, &rows), &body)).flatten();
+        let [from, to] = ["from", "to"].map(|name| format!("usm_{name}_{end}"));
+        self.bounds(&guards, [&from, &to]);
+        match &strips {
+            Some(strips) => self.strips(strips, [&from, &to]),
+            None => self.loop_of_items((&guards, &body), end, [&from, &to]),
+        }
+        self.rows = rows;
+        for _ in 1..kernel.dimensions.max(1) {
+            self.line("}");
+        }
+    }
+
+    /// Writes the loop over the items of a row that are inside of the guards.
+    fn loop_of_items(&mut self, (guards, body): (&Guards<'_>, &[&Stmt]), end: u32, [from, to]: [&str; 2]) {
         let (mut is_atomic, mut has_loop) = (false, false);
         for stmt in body {
             let mut note = |stmt: &Stmt| {
@@ -274,20 +301,6 @@ impl Host<'_, '_> {
                 has_loop |= matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..));
             };
             for_each(core::slice::from_ref(*stmt), &mut note, &mut |_| ());
-        }
-        for axis in (1..kernel.dimensions).rev() {
-            self.line(&format!(
-                "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_here_{axis}; ++usm_lid_{axis}) {{"
-            ));
-            self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
-        }
-        let checked =
-            self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
-        let strips = if checked { None } else { Strips::of(kernel, (&self.phases.homes, &self.rows), body) };
-        let from = format!("usm_from_{end}");
-        match &strips {
-            Some(strips) => self.strips(strips, &from),
-            None => self.line(&format!("const ulong {from} = 0;")),
         }
         // The items of a phase do not depend on each other, except by atomic operations and by
         // memory that they use in turn.
@@ -298,15 +311,13 @@ impl Host<'_, '_> {
         if is_atomic || !has_loop {
             self.writer.text += "#pragma GCC unroll 4\n";
         }
-        self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < usm_here_0; ++usm_lid_0) {{"));
+        self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < {to}; ++usm_lid_0) {{"));
         self.enter(0);
         self.writer.end = Some(end);
-        self.item(body, &[]);
+        self.item(body, &guards.rest, &[]);
         self.writer.end = None;
         self.line(&format!("usm_item_end_{end}:;"));
-        for _ in 0..kernel.dimensions.max(1) {
-            self.line("}");
-        }
+        self.line("}");
     }
 
     /// Writes the ids of an item whose local ids are known.
@@ -321,7 +332,7 @@ impl Host<'_, '_> {
     }
 
     /// Writes the statements of an item, and the variables that they need except the known ones.
-    pub(super) fn item(&mut self, body: &[&Stmt], known: &[VarId]) {
+    pub(super) fn item(&mut self, body: &[&Stmt], conditions: &[Condition<'_>], known: &[VarId]) {
         let kernel = self.writer.kernel;
         if !self.one_private && !kernel.body.iter().any(Stmt::has_barrier) {
             for (index, array) in kernel.arrays.iter().enumerate() {
@@ -336,11 +347,17 @@ impl Host<'_, '_> {
         for stmt in body {
             self.used(core::slice::from_ref(*stmt), &mut used);
         }
+        conditions.iter().for_each(|(condition, _)| self.read(condition, &mut used));
         used.retain(|variable| !known.contains(variable));
         self.variables(&used);
+        for condition in conditions {
+            let condition = self.condition(*condition, true);
+            self.line(&format!("if ({condition}) {{"));
+        }
         for stmt in body {
             self.writer.stmt(stmt, 2);
         }
+        conditions.iter().for_each(|_| self.line("}"));
     }
 
     /// Declares variables, and recomputes those that depend on ids only.
@@ -363,14 +380,17 @@ impl Host<'_, '_> {
     /// Recomputes the variables of expressions that are the same for a row.
     pub(super) fn recompute(&mut self, exprs: &[&Expr]) {
         let mut used = Vec::new();
-        for expr in exprs {
-            expr.for_each(&mut |expr| {
-                if let ExprKind::Variable(variable) = expr.kind {
-                    self.needed(variable, &mut used);
-                }
-            });
-        }
+        exprs.iter().for_each(|expr| self.read(expr, &mut used));
         self.variables(&used);
+    }
+
+    /// Variables that an expression reads, each after those that its recomputation reads.
+    fn read(&self, expr: &Expr, used: &mut Vec<VarId>) {
+        expr.for_each(&mut |expr| {
+            if let ExprKind::Variable(variable) = expr.kind {
+                self.needed(variable, used);
+            }
+        });
     }
 
     /// Variables of a block, each after those that its recomputation reads.

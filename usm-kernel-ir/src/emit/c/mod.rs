@@ -7,6 +7,7 @@ mod atomic;
 mod check;
 mod counter;
 mod expr;
+mod guard;
 mod half;
 mod host;
 mod stmt;

@@ -178,10 +178,19 @@ fn begins_with(stmts: &[&Stmt], id: VarId) -> bool {
 }
 
 impl<'k> Host<'_, 'k> {
-    /// Writes the whole strips of a row; the items behind them begin at `from`.
-    pub(super) fn strips(&mut self, strips: &Strips<'_>, from: &str) {
-        self.line(&format!("ulong {from} = 0;"));
-        self.line(&format!("for (; {from} + {ITEMS} <= usm_here_0; {from} += {ITEMS}) {{"));
+    /// Writes the items of a row between two local ids: whole strips, and one with the rest.
+    pub(super) fn strips(&mut self, strips: &Strips<'_>, [from, to]: [&str; 2]) {
+        self.line(&format!("for (; {from} + {ITEMS} <= {to}; {from} += {ITEMS}) {{"));
+        self.strip(strips, from, &ITEMS.to_string());
+        self.line("}");
+        self.line(&format!("if ({from} < {to}) {{"));
+        self.line(&format!("const ulong usm_lanes = {to} - {from};"));
+        self.strip(strips, from, "usm_lanes");
+        self.line("}");
+    }
+
+    /// Writes a strip of so many lanes.
+    fn strip(&mut self, strips: &Strips<'_>, from: &str, lanes: &str) {
         for id in &strips.arrays {
             self.declare(*id, &format!("[{ITEMS}]"));
         }
@@ -189,9 +198,8 @@ impl<'k> Host<'_, 'k> {
             self.declare(*id, "");
         }
         self.writer.strip.clone_from(&strips.arrays);
-        self.pieces(&strips.pieces, strips, from);
+        self.pieces(&strips.pieces, strips, [from, lanes]);
         self.writer.strip.clear();
-        self.line("}");
     }
 
     fn declare(&mut self, id: VarId, len: &str) {
@@ -200,16 +208,16 @@ impl<'k> Host<'_, 'k> {
         self.line(&line);
     }
 
-    fn pieces(&mut self, pieces: &[Piece<'_>], strips: &Strips<'_>, from: &str) {
+    fn pieces(&mut self, pieces: &[Piece<'_>], strips: &Strips<'_>, [from, lanes]: [&str; 2]) {
         for piece in pieces {
             match piece {
                 Piece::Items(stmts) => {
                     self.state_independence();
-                    self.line(&format!("for (ulong usm_lane = 0; usm_lane < {ITEMS}; ++usm_lane) {{"));
+                    self.line(&format!("for (ulong usm_lane = 0; usm_lane < {lanes}; ++usm_lane) {{"));
                     self.line(&format!("const ulong usm_lid_0 = {from} + usm_lane;"));
                     self.enter(0);
                     let known: Vec<VarId> = strips.arrays.iter().chain(&strips.counters).copied().collect();
-                    self.item(stmts, &known);
+                    self.item(stmts, &[], &known);
                     self.line("}");
                 }
                 Piece::Around(variable, bounds, pieces) => {
@@ -218,7 +226,7 @@ impl<'k> Host<'_, 'k> {
                     let failed = self.writer.checks.map(|_| "usm_failed".to_string());
                     let round = Round { asks: true, failed, ..Round::default() };
                     let end = self.writer.counting(*variable, *bounds, &round, 1);
-                    self.pieces(pieces, strips, from);
+                    self.pieces(pieces, strips, [from, lanes]);
                     self.writer.end_counting(end, 1);
                     self.line("}");
                 }

@@ -47,6 +47,12 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
+/* The id at a bound, or one later. Ids are below 2^63, so that a greater bound is as good as this one. */
+static inline ulong usm_of_signed(long bound, ulong more) { return bound < 0 ? 0 : (ulong)bound + more; }
+static inline ulong usm_of_unsigned(ulong bound, ulong more) { return bound >> 63 ? 1ul << 63 : bound + more; }
+/* Local ids from which, or up to which, ids are at a bound. */
+static inline ulong usm_later(ulong from, ulong bound, ulong base) { return bound > base && bound - base > from ? bound - base : from; }
+static inline ulong usm_earlier(ulong to, ulong bound, ulong base) { return bound > base ? (bound - base < to ? bound - base : to) : 0; }
 /* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
@@ -82,10 +88,10 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     ulong t_v5;
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_0 = 0;
+    ulong usm_from_0 = 0, usm_to_0 = usm_here_0;
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_to_0; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong y_v0 = (ulong)get_local_id(1);
@@ -108,10 +114,10 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
             if (__builtin_expect(usm_left-- <= 1, 0) && !(usm_left = usm_ask(usm_pause))) return usm_top;
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_1 = 0;
+    ulong usm_from_1 = 0, usm_to_1 = usm_here_0;
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_to_1; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong y_v0 = (ulong)get_local_id(1);
@@ -125,9 +131,9 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     }
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_2 = 0;
+    ulong usm_from_2 = 0, usm_to_2 = usm_here_0;
 #pragma GCC ivdep
-    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_to_2; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong k_v6;
@@ -146,17 +152,20 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     }
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_3 = 0;
+    ulong usm_from_3 = 0, usm_to_3 = usm_here_0;
+    {
+    ulong row_v2 = (ulong)get_global_id(1);
+    if (!((row_v2 < rows_p0))) usm_to_3 = 0;
+    usm_to_3 = usm_earlier(usm_to_3, usm_of_unsigned(columns_p2, 0), usm_base_0);
+    }
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_3; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_3; usm_lid_0 < usm_to_3; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong row_v2 = (ulong)get_global_id(1);
     ulong column_v3 = (ulong)get_global_id(0);
-        if (((row_v2 < rows_p0) && (column_v3 < columns_p2))) {
-            c_a2[((row_v2 * columns_p2) + column_v3)] = sum_v4;
-        }
+        c_a2[((row_v2 * columns_p2) + column_v3)] = sum_v4;
     usm_item_end_3:;
     }
     }

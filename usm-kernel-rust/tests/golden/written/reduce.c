@@ -47,6 +47,12 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
+/* The id at a bound, or one later. Ids are below 2^63, so that a greater bound is as good as this one. */
+static inline ulong usm_of_signed(long bound, ulong more) { return bound < 0 ? 0 : (ulong)bound + more; }
+static inline ulong usm_of_unsigned(ulong bound, ulong more) { return bound >> 63 ? 1ul << 63 : bound + more; }
+/* Local ids from which, or up to which, ids are at a bound. */
+static inline ulong usm_later(ulong from, ulong bound, ulong base) { return bound > base && bound - base > from ? bound - base : from; }
+static inline ulong usm_earlier(ulong to, ulong bound, ulong base) { return bound > base ? (bound - base < to ? bound - base : to) : 0; }
 /* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
@@ -70,9 +76,9 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     const ulong usm_base_0 = usm_group_0 * usm_local_0;
     const ulong usm_here_0 = usm_local_0;
     if (usm_here_0 == 0) __builtin_unreachable();
-    const ulong usm_from_0 = 0;
+    ulong usm_from_0 = 0, usm_to_0 = usm_here_0;
 #pragma GCC ivdep
-    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_to_0; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_0;
     float sum_v0;
@@ -90,44 +96,101 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
         collected_v4 = sum_v0;
     usm_item_end_0:;
     }
-    const ulong usm_from_1 = 0;
+    ulong usm_from_1 = 0, usm_to_1 = usm_here_0;
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_to_1; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_0;
         collected_a2[(ulong)get_local_id(0)] = collected_v4;
     usm_item_end_1:;
     }
-    const ulong usm_from_2 = 0;
+    ulong usm_from_2 = 0, usm_to_2 = usm_here_0;
+    {
+    usm_from_2 = usm_later(usm_from_2, usm_of_unsigned(0ul, 0), 0ul);
+    usm_to_2 = usm_earlier(usm_to_2, usm_of_unsigned(0ul, 1), 0ul);
+    }
+    for (; usm_from_2 + 64 <= usm_to_2; usm_from_2 += 64) {
+    float collected_v5[64];
+    ulong collected_v6;
 #pragma GCC ivdep
-    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lane = 0; usm_lane < 64; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_0;
-    float collected_v5;
-    ulong collected_v6;
-        if (((ulong)get_local_id(0) == 0ul)) {
-            collected_v5 = collected_a2[0ul];
-            {
-                const ulong end_1 = (ulong)get_local_size(0);
-                for (collected_v6 = 1ul; collected_v6 < end_1;) {
-                const ulong part_1 = (ulong)((ulong)end_1 - (ulong)collected_v6) <= usm_left ? end_1 : (ulong)((ulong)collected_v6 + (ulong)usm_left);
-                usm_left -= (ulong)((ulong)part_1 - (ulong)collected_v6);
-                for (; collected_v6 < part_1; ++collected_v6) {
-                    collected_v5 = (collected_v5 + collected_a2[collected_v6]);
-                }
-                if (usm_left == 0 && !(usm_left = usm_ask(usm_pause))) return usm_top;
-                }
-                usm_out_1:;
-            }
-            collected_a2[0ul] = collected_v5;
-        }
-    usm_item_end_2:;
+        collected_v5[usm_lane] = collected_a2[0ul];
     }
-    const ulong usm_from_3 = 0;
+    {
+    {
+        const ulong end_1 = (ulong)get_local_size(0);
+        for (collected_v6 = 1ul; collected_v6 < end_1;) {
+        const ulong part_1 = (ulong)((ulong)end_1 - (ulong)collected_v6) <= usm_left ? end_1 : (ulong)((ulong)collected_v6 + (ulong)usm_left);
+        usm_left -= (ulong)((ulong)part_1 - (ulong)collected_v6);
+        for (; collected_v6 < part_1; ++collected_v6) {
+#pragma GCC ivdep
+    for (ulong usm_lane = 0; usm_lane < 64; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_v5[usm_lane] = (collected_v5[usm_lane] + collected_a2[collected_v6]);
+    }
+        }
+        if (usm_left == 0 && !(usm_left = usm_ask(usm_pause))) return usm_top;
+        }
+        usm_out_1:;
+    }
+    }
+#pragma GCC ivdep
+    for (ulong usm_lane = 0; usm_lane < 64; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_a2[0ul] = collected_v5[usm_lane];
+    }
+    }
+    if (usm_from_2 < usm_to_2) {
+    const ulong usm_lanes = usm_to_2 - usm_from_2;
+    float collected_v5[64];
+    ulong collected_v6;
+#pragma GCC ivdep
+    for (ulong usm_lane = 0; usm_lane < usm_lanes; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_v5[usm_lane] = collected_a2[0ul];
+    }
+    {
+    {
+        const ulong end_2 = (ulong)get_local_size(0);
+        for (collected_v6 = 1ul; collected_v6 < end_2;) {
+        const ulong part_2 = (ulong)((ulong)end_2 - (ulong)collected_v6) <= usm_left ? end_2 : (ulong)((ulong)collected_v6 + (ulong)usm_left);
+        usm_left -= (ulong)((ulong)part_2 - (ulong)collected_v6);
+        for (; collected_v6 < part_2; ++collected_v6) {
+#pragma GCC ivdep
+    for (ulong usm_lane = 0; usm_lane < usm_lanes; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_v5[usm_lane] = (collected_v5[usm_lane] + collected_a2[collected_v6]);
+    }
+        }
+        if (usm_left == 0 && !(usm_left = usm_ask(usm_pause))) return usm_top;
+        }
+        usm_out_2:;
+    }
+    }
+#pragma GCC ivdep
+    for (ulong usm_lane = 0; usm_lane < usm_lanes; ++usm_lane) {
+    const ulong usm_lid_0 = usm_from_2 + usm_lane;
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+        collected_a2[0ul] = collected_v5[usm_lane];
+    }
+    }
+    ulong usm_from_3 = 0, usm_to_3 = usm_here_0;
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_3; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_3; usm_lid_0 < usm_to_3; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_0;
     float group_reduce_v2;

@@ -47,6 +47,12 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
+/* The id at a bound, or one later. Ids are below 2^63, so that a greater bound is as good as this one. */
+static inline ulong usm_of_signed(long bound, ulong more) { return bound < 0 ? 0 : (ulong)bound + more; }
+static inline ulong usm_of_unsigned(ulong bound, ulong more) { return bound >> 63 ? 1ul << 63 : bound + more; }
+/* Local ids from which, or up to which, ids are at a bound. */
+static inline ulong usm_later(ulong from, ulong bound, ulong base) { return bound > base && bound - base > from ? bound - base : from; }
+static inline ulong usm_earlier(ulong to, ulong bound, ulong base) { return bound > base ? (bound - base < to ? bound - base : to) : 0; }
 /* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
@@ -73,9 +79,9 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     if (usm_here_0 == 0) __builtin_unreachable();
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_0 = 0;
+    ulong usm_from_0 = 0, usm_to_0 = usm_here_0;
 #pragma GCC ivdep
-    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_to_0; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong zeroed_v8;
@@ -98,10 +104,16 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     }
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_1 = 0;
+    ulong usm_from_1 = 0, usm_to_1 = usm_here_0;
+    {
+    ulong r_v0 = (ulong)get_global_id(1);
+    ulong n_v2 = ((ulong)(n_p0));
+    if (!((r_v0 < n_v2))) usm_to_1 = 0;
+    usm_to_1 = usm_earlier(usm_to_1, usm_of_unsigned(n_v2, 0), usm_base_0);
+    }
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_1; usm_lid_0 < usm_to_1; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong r_v0 = (ulong)get_global_id(1);
@@ -116,18 +128,23 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
         lr_v3 = (ulong)get_local_id(1);
         lc_v4 = (ulong)get_local_id(0);
         l_v5 = (ulong)get_local_size(1);
-        if (((r_v0 < n_v2) && (c_v1 < n_v2))) {
-            tile_a2[((lr_v3 * l_v5) + lc_v4)] = a_a0[((r_v0 * n_v2) + c_v1)];
-        }
+        tile_a2[((lr_v3 * l_v5) + lc_v4)] = a_a0[((r_v0 * n_v2) + c_v1)];
     usm_item_end_1:;
     }
     }
     for (ulong usm_lid_1 = 0; usm_lid_1 < usm_here_1; ++usm_lid_1) {
     const ulong usm_gid_1 = usm_base_1 + usm_lid_1;
-    const ulong usm_from_2 = 0;
+    ulong usm_from_2 = 0, usm_to_2 = usm_here_0;
+    {
+    ulong l_v5 = (ulong)get_local_size(1);
+    ulong lr_v3 = (ulong)get_local_id(1);
+    ulong tr_v6 = (((ulong)get_group_id(0) * l_v5) + lr_v3);
+    ulong n_v2 = ((ulong)(n_p0));
+    if (!((tr_v6 < n_v2))) usm_to_2 = 0;
+    }
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_2; usm_lid_0 < usm_to_2; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_1 * usm_local_0 + usm_lid_0;
     ulong l_v5 = (ulong)get_local_size(1);
@@ -136,11 +153,11 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     ulong lc_v4 = (ulong)get_local_id(0);
     ulong tc_v7 = (((ulong)get_group_id(1) * l_v5) + lc_v4);
     ulong n_v2 = ((ulong)(n_p0));
+    if ((tc_v7 < n_v2)) {
         tr_v6 = (((ulong)get_group_id(0) * l_v5) + lr_v3);
         tc_v7 = (((ulong)get_group_id(1) * l_v5) + lc_v4);
-        if (((tr_v6 < n_v2) && (tc_v7 < n_v2))) {
-            b_a1[((tr_v6 * n_v2) + tc_v7)] = tile_a2[((lc_v4 * l_v5) + lr_v3)];
-        }
+        b_a1[((tr_v6 * n_v2) + tc_v7)] = tile_a2[((lc_v4 * l_v5) + lr_v3)];
+    }
     usm_item_end_2:;
     }
     }
