@@ -26,7 +26,7 @@ const PART: u64 = 1 << 13;
 const PARTS: u64 = 512;
 /// The least items of a part: those that our own compiler runs at once.
 const LEAST: u64 = 16;
-/// Parts of a row begin at multiples of so many items, where lines of a cache and vectors begin too.
+/// Parts of a row begin at multiples of so many items, where vectors and lines of a cache begin.
 const STRIP: u64 = 64;
 
 impl Groups {
