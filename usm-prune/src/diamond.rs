@@ -30,15 +30,15 @@ pub(crate) struct Diamonds {
     spans: Spans,
     /// At each block, the increments whose nearest busy span begins there: value and position in
     /// function order.
-    waiting: Vec<BTreeSet<(Value, u32)>>,
+    candidates: Vec<BTreeSet<(Value, u32)>>,
     /// Those increments that no decrement of the block can match.
-    refused: Vec<Vec<u32>>,
+    refused_heads: Vec<Vec<u32>>,
     /// Increments to check, in function order.
     pending: BTreeSet<u32>,
     /// Blocks whose spans ceased to be busy, and the blocks that their increments move to.
     idle: Vec<(u32, u32)>,
     /// Number of cleared blocks that are processed.
-    cleared: usize,
+    cleared_count: usize,
     /// Blocks that together release the increments waiting at the current block.
     tails: Vec<u32>,
 }
@@ -72,10 +72,10 @@ impl Diamonds {
     pub(crate) fn new(index: &Index<'_>) -> Self {
         let mut idle = Vec::new();
         let spans = Spans::new(index, &DominatorTree::backward(index.cfg), &mut idle);
-        let mut waiting = alloc::vec![BTreeSet::new(); index.cfg.len()];
+        let mut candidates = alloc::vec![BTreeSet::new(); index.cfg.len()];
         for (place, &(head, inc)) in (0u32..).zip(index.increments()) {
             if !index.is_removed(inc) {
-                waiting[head as usize].insert((inc.value, place));
+                candidates[head as usize].insert((inc.value, place));
             }
         }
         Self {
@@ -83,41 +83,41 @@ impl Diamonds {
             loops: Loops::forward(index.cfg),
             extension: None,
             spans,
-            waiting,
-            refused: alloc::vec![Vec::new(); index.cfg.len()],
+            candidates,
+            refused_heads: alloc::vec![Vec::new(); index.cfg.len()],
             pending: BTreeSet::new(),
             idle,
-            cleared: index.cleared().len(),
+            cleared_count: index.cleared().len(),
             tails: Vec::new(),
         }
     }
 
     /// One pass in function order. Returns the number of removed operations.
     pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
-        let mut removed = 0;
+        let mut removed_count = 0;
         let mut next = 0;
         self.follow(index, walker, next);
         while let Some(&place) = self.pending.range(next..).next() {
             self.pending.remove(&place);
             index.step();
             next = place + 1;
-            let gone = self.remove(index, walker, place);
-            if gone > 0 {
-                removed += gone;
+            let removed_ops = self.remove(index, walker, place);
+            if removed_ops > 0 {
+                removed_count += removed_ops;
                 self.follow(index, walker, next);
             }
             self.schedule_next(index, walker, place, next);
         }
-        removed
+        removed_count
     }
 
     /// Repeats passes until nothing changes.
     pub(crate) fn prune_all(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
-        let mut removed = 0;
+        let mut removed_count = 0;
         loop {
             match self.prune(index, walker) {
-                0 => return removed,
-                more => removed += more,
+                0 => return removed_count,
+                more => removed_count += more,
             }
         }
     }
@@ -127,11 +127,11 @@ impl Diamonds {
     fn remove(&mut self, index: &mut Index<'_>, walker: &mut Walker, place: u32) -> usize {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);
-        if !self.waiting[busy as usize].contains(&(inc.value, place)) {
+        if !self.candidates[busy as usize].contains(&(inc.value, place)) {
             return 0;
         }
         if index.is_removed(inc) {
-            self.waiting[busy as usize].remove(&(inc.value, place));
+            self.candidates[busy as usize].remove(&(inc.value, place));
             return 0;
         }
         self.find_tails(index, walker, busy);
@@ -139,24 +139,25 @@ impl Diamonds {
             return 0;
         }
         let repeats = |extension: &Extension| extension.back.returns_through(busy, head) != Some(true);
-        let dominated = self.down.dominates(head, busy) && !self.extension.as_ref().is_some_and(repeats);
-        let together = if head == busy {
+        let is_dominated = self.down.dominates(head, busy) && !self.extension.as_ref().is_some_and(repeats);
+        let run_together = if head == busy {
             // The pass over single blocks leaves a block's own decrements alone.
             self.tails.first() != Some(&busy)
         } else {
-            let over = self.loops.returns_through(head, busy);
-            dominated && over.unwrap_or_else(|| walker.tails_follow_head(index, head, &[busy], &[], None))
+            let is_repeated = self.loops.returns_through(head, busy);
+            is_dominated
+                && is_repeated.unwrap_or_else(|| walker.tails_follow_head(index, head, &[busy], &[], None))
         };
-        self.waiting[busy as usize].remove(&(inc.value, place));
-        if together {
+        self.candidates[busy as usize].remove(&(inc.value, place));
+        if run_together {
             index.remove(OpKind::Inc, head, inc.value, Pick::Id(inc.id));
             for &tail in &self.tails {
                 index.remove(OpKind::Dec, tail, inc.value, Pick::First);
             }
             return 1 + self.tails.len();
         }
-        if dominated {
-            self.refused[busy as usize].push(place);
+        if is_dominated {
+            self.refused_heads[busy as usize].push(place);
         }
         // If a head does not dominate a tail, it dominates no later block either: a path past the
         // head to the tail continues there, and would have to return through the head to the tail
@@ -190,20 +191,20 @@ impl Diamonds {
 
     /// Schedules the first increment of `value` that waits at `tail` with a position in a range.
     fn ask(&mut self, tail: u32, value: Value, from: u32, to: u32) {
-        if let Some(&(_, place)) = self.waiting[tail as usize].range((value, from)..=(value, to)).next() {
+        if let Some(&(_, place)) = self.candidates[tail as usize].range((value, from)..=(value, to)).next() {
             self.pending.insert(place);
         }
     }
 
     /// Moves increments up behind cleared blocks; the pass will next check `next`.
     fn follow(&mut self, index: &Index<'_>, walker: &mut Walker, next: u32) {
-        let mut changed = Vec::new();
-        while let Some(&block) = index.cleared().get(self.cleared) {
-            self.cleared += 1;
+        let mut changed_blocks = Vec::new();
+        while let Some(&block) = index.cleared().get(self.cleared_count) {
+            self.cleared_count += 1;
             self.spans.clear(block, &mut self.idle);
             if let Some(extension) = &mut self.extension {
-                changed.append(&mut extension.fans[block as usize]);
-                changed.push(block);
+                changed_blocks.append(&mut extension.fans[block as usize]);
+                changed_blocks.push(block);
             }
         }
         let mut idle = core::mem::take(&mut self.idle);
@@ -213,9 +214,9 @@ impl Diamonds {
         }
         self.idle = idle;
         // A block occurs once for each time that its fan was checked.
-        changed.sort_unstable();
-        changed.dedup();
-        for block in changed {
+        changed_blocks.sort_unstable();
+        changed_blocks.dedup();
+        for block in changed_blocks {
             // If a block's fan changed, the increments that wait there arrive anew.
             if self.spans.busy(block) == block {
                 self.move_up(index, walker, block, block, next);
@@ -224,8 +225,8 @@ impl Diamonds {
     }
 
     fn move_up(&mut self, index: &Index<'_>, walker: &mut Walker, block: u32, busy: u32, next: u32) {
-        let mut new = core::mem::take(&mut self.waiting[block as usize]);
-        for place in core::mem::take(&mut self.refused[block as usize]) {
+        let mut new = core::mem::take(&mut self.candidates[block as usize]);
+        for place in core::mem::take(&mut self.refused_heads[block as usize]) {
             index.step();
             new.insert((index.increments()[place as usize].1.value, place));
         }
@@ -233,12 +234,12 @@ impl Diamonds {
             return;
         }
         let values = self.values(index, walker, busy, &new);
-        let here = &mut self.waiting[busy as usize];
-        if here.len() < new.len() {
-            core::mem::swap(here, &mut new);
+        let candidates_of_block = &mut self.candidates[busy as usize];
+        if candidates_of_block.len() < new.len() {
+            core::mem::swap(candidates_of_block, &mut new);
         }
         index.steps(new.len() + values.len());
-        here.extend(new);
+        candidates_of_block.extend(new);
         for value in values {
             self.ask(busy, value, next, u32::MAX);
             // Increments that the pass has already passed are for the next one.
@@ -270,8 +271,8 @@ impl Diamonds {
                 }
             }
         } else {
-            let given = index.live(tail, OpKind::Dec).map(|op| op.value);
-            values.extend(given.filter(|&value| {
+            let decremented_values = index.live(tail, OpKind::Dec).map(|op| op.value);
+            values.extend(decremented_values.filter(|&value| {
                 new.range((value, 0)..=(value, u32::MAX)).next().is_some()
                     && all_release(index, &self.tails, value)
             }));

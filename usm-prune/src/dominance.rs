@@ -52,8 +52,8 @@ impl DominatorTree {
     /// Reachable blocks in preorder: each one behind its dominators, and directly before all blocks
     /// that it dominates.
     pub(super) fn preorder(&self) -> Vec<u32> {
-        let reached = self.enter.iter().filter(|&&enter| enter != NONE).count();
-        let mut order = alloc::vec![0; reached];
+        let reached_count = self.enter.iter().filter(|&&enter| enter != NONE).count();
+        let mut order = alloc::vec![0; reached_count];
         for (block, &enter) in (0u32..).zip(&self.enter) {
             if enter != NONE {
                 // The virtual root has number 0.
@@ -82,18 +82,18 @@ impl DominatorTree {
                 next.of(block).iter().rev().filter(|&&to| number[to as usize] == NONE).map(|&to| (to, own)),
             );
         }
-        let reached = order.len();
-        let mut is_root = alloc::vec![false; reached];
+        let reached_count = order.len();
+        let mut is_root = alloc::vec![false; reached_count];
         for &root in roots {
             is_root[number[root as usize] as usize] = true;
         }
 
         // Semidominators from the last number to the first, with path compression.
-        let mut semi: Vec<u32> = (0..reached as u32).collect();
+        let mut semi: Vec<u32> = (0..reached_count as u32).collect();
         let mut label = semi.clone();
         let mut ancestor = parent.clone();
         let mut path = Vec::new();
-        for w in (1..reached).rev() {
+        for w in (1..reached_count).rev() {
             let mut best = if is_root[w] { 0 } else { parent[w] };
             for &before in previous.of(order[w]) {
                 let v = number[before as usize];
@@ -106,7 +106,7 @@ impl DominatorTree {
         }
         // The immediate dominator is the nearest tree ancestor at or above the semidominator.
         let mut idom = parent;
-        for w in 1..reached {
+        for w in 1..reached_count {
             let mut above = idom[w];
             while above > semi[w] {
                 above = idom[above as usize];
@@ -115,15 +115,15 @@ impl DominatorTree {
         }
 
         // Children come after their parents in preorder, so sizes add up backwards.
-        let mut size = alloc::vec![1u32; reached];
-        for w in (1..reached).rev() {
+        let mut size = alloc::vec![1u32; reached_count];
+        for w in (1..reached_count).rev() {
             size[idom[w] as usize] += size[w];
         }
-        let mut enter_at = alloc::vec![0u32; reached];
-        let mut free_at: Vec<u32> = alloc::vec![1; reached];
+        let mut enter_at = alloc::vec![0u32; reached_count];
+        let mut free_at: Vec<u32> = alloc::vec![1; reached_count];
         let (mut enter, mut leave) = (alloc::vec![NONE; n], alloc::vec![NONE; n]);
         let (mut above, mut depth) = (alloc::vec![NONE; n], alloc::vec![0u32; n]);
-        for w in 1..reached {
+        for w in 1..reached_count {
             let (block, parent) = (order[w] as usize, idom[w] as usize);
             enter_at[w] = free_at[parent];
             free_at[parent] += size[w];
@@ -179,41 +179,41 @@ pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     let n = cfg.len();
     let mut roots: Vec<u32> = cfg.blocks().filter(|&block| cfg.succ().of(block).is_empty()).collect();
     let trivial = roots.len();
-    let mut covered = alloc::vec![false; n];
+    let mut is_covered = alloc::vec![false; n];
     let mut stack = Vec::new();
-    let cover = |root: u32, covered: &mut [bool], stack: &mut Vec<u32>| {
+    let cover = |root: u32, is_covered: &mut [bool], stack: &mut Vec<u32>| {
         stack.push(root);
         while let Some(block) = stack.pop() {
-            if !core::mem::replace(&mut covered[block as usize], true) {
-                stack.extend(cfg.pred().of(block).iter().filter(|&&from| !covered[from as usize]));
+            if !core::mem::replace(&mut is_covered[block as usize], true) {
+                stack.extend(cfg.pred().of(block).iter().filter(|&&from| !is_covered[from as usize]));
             }
         }
     };
     for &root in &roots {
-        cover(root, &mut covered, &mut stack);
+        cover(root, &mut is_covered, &mut stack);
     }
     // Marks hold the walk's number, so they need no clearing.
-    let mut seen = alloc::vec![NONE; n];
+    let mut last_root = alloc::vec![NONE; n];
     for start in cfg.blocks() {
-        if covered[start as usize] {
+        if is_covered[start as usize] {
             continue;
         }
         let mut furthest = start;
         stack.push(start);
-        let mut sorted: Vec<u32> = Vec::new();
+        let mut sorted_blocks: Vec<u32> = Vec::new();
         while let Some(block) = stack.pop() {
-            if seen[block as usize] == start || covered[block as usize] {
+            if last_root[block as usize] == start || is_covered[block as usize] {
                 continue;
             }
-            seen[block as usize] = start;
+            last_root[block as usize] = start;
             furthest = block;
-            sorted.clear();
-            sorted.extend(cfg.succ().of(block));
-            sorted.sort_unstable();
-            stack.extend(&sorted);
+            sorted_blocks.clear();
+            sorted_blocks.extend(cfg.succ().of(block));
+            sorted_blocks.sort_unstable();
+            stack.extend(&sorted_blocks);
         }
         roots.push(furthest);
-        cover(furthest, &mut covered, &mut stack);
+        cover(furthest, &mut is_covered, &mut stack);
     }
     if roots.len() == trivial {
         return roots;
@@ -222,26 +222,26 @@ pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     for &root in &roots {
         is_root[root as usize] = true;
     }
-    let mut seen = alloc::vec![NONE; n];
+    let mut last_block = alloc::vec![NONE; n];
     let mut index = 0;
     while index < roots.len() {
         let root = roots[index];
         let reaches_other = {
             stack.clear();
             stack.extend(cfg.succ().of(root));
-            let mut found = false;
+            let mut has_path = false;
             while let Some(block) = stack.pop() {
-                if block == root || seen[block as usize] == root {
+                if block == root || last_block[block as usize] == root {
                     continue;
                 }
                 if is_root[block as usize] {
-                    found = true;
+                    has_path = true;
                     break;
                 }
-                seen[block as usize] = root;
+                last_block[block as usize] = root;
                 stack.extend(cfg.succ().of(block));
             }
-            found
+            has_path
         };
         if reaches_other {
             is_root[root as usize] = false;

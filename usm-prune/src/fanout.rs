@@ -18,30 +18,30 @@ const MAX_DEPTH: usize = 15;
 /// The heads that may have a fan, for one of the two passes.
 pub(crate) struct Fans {
     /// Whether some paths must raise.
-    raising: bool,
+    follows_raises: bool,
     subgraph_limit: usize,
     /// Heads to check.
     pending: BTreeSet<u32>,
     /// At each block, the heads to check when it stops releasing.
-    watched: Vec<Vec<u32>>,
+    watchers: Vec<Vec<u32>>,
     /// Heads whose increments can never be removed.
     hopeless: Vec<bool>,
     /// Number of cleared and of changed blocks that are processed.
-    cleared: usize,
-    changed: usize,
+    cleared_count: usize,
+    changed_count: usize,
     search: Search,
 }
 
 impl Fans {
-    pub(crate) fn new(index: &Index<'_>, raising: bool, subgraph_limit: usize) -> Self {
+    pub(crate) fn new(index: &Index<'_>, raises: bool, subgraph_limit: usize) -> Self {
         Self {
-            raising,
+            follows_raises: raises,
             subgraph_limit,
             pending: index.increments().iter().map(|&(block, _)| block).collect(),
-            watched: alloc::vec![Vec::new(); index.cfg.len()],
+            watchers: alloc::vec![Vec::new(); index.cfg.len()],
             hopeless: alloc::vec![false; index.cfg.len()],
-            cleared: index.cleared().len(),
-            changed: index.changed().len(),
+            cleared_count: index.cleared().len(),
+            changed_count: index.changed().len(),
             search: Search::new(index.cfg.len()),
         }
     }
@@ -50,42 +50,42 @@ impl Fans {
     /// that releases the value or, in the raising pass, in a block that raises. One pass in
     /// function order. Returns the number of removed operations.
     pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
-        let mut removed = 0;
+        let mut removed_count = 0;
         let mut next = 0;
         self.follow(index);
         while let Some(&head) = self.pending.range(next..).next() {
             self.pending.remove(&head);
             next = head + 1;
             if !self.hopeless[head as usize] {
-                removed += self.prune_head(index, walker, head);
+                removed_count += self.prune_head(index, walker, head);
                 // The pass has already handled its own removals.
-                self.changed = index.changed().len();
+                self.changed_count = index.changed().len();
                 self.follow(index);
             }
         }
-        removed
+        removed_count
     }
 
     /// Schedules the heads for which something changed.
     fn follow(&mut self, index: &Index<'_>) {
-        for &block in &index.cleared()[self.cleared..] {
-            self.pending.extend(self.watched[block as usize].drain(..));
+        for &block in &index.cleared()[self.cleared_count..] {
+            self.pending.extend(self.watchers[block as usize].drain(..));
         }
-        self.cleared = index.cleared().len();
+        self.cleared_count = index.cleared().len();
         // An increment that another pass removed may have blocked the next one.
-        self.pending.extend(&index.changed()[self.changed..]);
-        self.changed = index.changed().len();
+        self.pending.extend(&index.changed()[self.changed_count..]);
+        self.changed_count = index.changed().len();
     }
 
     /// Removes increments of `head` until one is not removable, which blocks those behind it.
     fn prune_head(&mut self, index: &mut Index<'_>, walker: &mut Walker, head: u32) -> usize {
-        let mut removed = 0;
+        let mut removed_count = 0;
         'walk: while let Some(mut inc) = index.first_increment(head) {
             if index.has_dec(head) {
-                self.watched[head as usize].push(head);
+                self.watchers[head as usize].push(head);
                 break;
             }
-            if !self.search.run(index, head, self.raising, self.subgraph_limit) {
+            if !self.search.run(index, head, self.follows_raises, self.subgraph_limit) {
                 self.hopeless[head as usize] = true;
                 break;
             }
@@ -93,16 +93,16 @@ impl Fans {
             let mut follows = None;
             loop {
                 if let Some(&tail) = tails.iter().find(|&&tail| !index.has(OpKind::Dec, tail, inc.value)) {
-                    self.watched[tail as usize].push(head);
+                    self.watchers[tail as usize].push(head);
                     break 'walk;
                 }
                 let follows = *follows.get_or_insert_with(|| {
                     !tails.is_empty()
-                        && self.raising != raises.is_empty()
+                        && self.follows_raises != raises.is_empty()
                         && walker.tails_follow_head(index, head, tails, raises, Some(inner))
                 });
                 if !follows {
-                    tails.iter().for_each(|&tail| self.watched[tail as usize].push(head));
+                    tails.iter().for_each(|&tail| self.watchers[tail as usize].push(head));
                     break 'walk;
                 }
                 index.steps(1 + tails.len());
@@ -110,7 +110,7 @@ impl Fans {
                 for &tail in tails {
                     index.remove(OpKind::Dec, tail, inc.value, Pick::First);
                 }
-                removed += 1 + tails.len();
+                removed_count += 1 + tails.len();
                 if tails.iter().any(|&tail| !index.has_dec(tail)) {
                     continue 'walk;
                 }
@@ -120,7 +120,7 @@ impl Fans {
                 }
             }
         }
-        removed
+        removed_count
     }
 }
 
@@ -135,7 +135,7 @@ struct Search {
     /// The current path: blocks with the number of successors taken.
     path: Vec<(u32, u32)>,
     /// Blocks on one of the lists.
-    seen: Marks,
+    marks: Marks,
 }
 
 impl Search {
@@ -145,33 +145,33 @@ impl Search {
             raises: Vec::new(),
             inner: Vec::new(),
             path: Vec::new(),
-            seen: Marks::new(blocks),
+            marks: Marks::new(blocks),
         }
     }
 
     /// Finds the ends of all paths. False if a path, or the number of paths, makes every removal at
     /// `head` impossible, now and when fewer blocks release.
-    fn run(&mut self, index: &Index<'_>, head: u32, raising: bool, subgraph_limit: usize) -> bool {
-        self.seen.clear();
+    fn run(&mut self, index: &Index<'_>, head: u32, raises: bool, subgraph_limit: usize) -> bool {
+        self.marks.clear();
         self.tails.clear();
         self.raises.clear();
         self.inner.clear();
         self.path.clear();
         self.path.push((head, 0));
-        let mut visited = 0usize;
+        let mut visit_count = 0usize;
         // A head or inner block without successors ends a path without a release.
         if index.cfg.succ().of(head).is_empty() {
             return false;
         }
-        while let Some((block, taken)) = self.path.last_mut() {
-            let Some(&child) = index.cfg.succ().of(*block).get(*taken as usize) else {
+        while let Some((block, edge_count)) = self.path.last_mut() {
+            let Some(&child) = index.cfg.succ().of(*block).get(*edge_count as usize) else {
                 self.path.pop();
                 continue;
             };
-            *taken += 1;
-            visited += 1;
+            *edge_count += 1;
+            visit_count += 1;
             index.step();
-            if self.path.len() >= MAX_DEPTH || visited > subgraph_limit || child == head {
+            if self.path.len() >= MAX_DEPTH || visit_count > subgraph_limit || child == head {
                 return false;
             }
             if self.path.iter().any(|&(on_path, _)| on_path == child) {
@@ -179,7 +179,7 @@ impl Search {
             }
             let list = if index.has_dec(child) {
                 &mut self.tails
-            } else if raising && index.cfg.is_raising(BlockId(child)) {
+            } else if raises && index.cfg.is_raising(BlockId(child)) {
                 &mut self.raises
             } else if index.cfg.succ().of(child).is_empty() {
                 return false;
@@ -187,7 +187,7 @@ impl Search {
                 self.path.push((child, 0));
                 &mut self.inner
             };
-            if self.seen.insert(child) {
+            if self.marks.insert(child) {
                 list.push(child);
             }
         }

@@ -15,7 +15,7 @@ const LARGE: usize = 32;
 pub(crate) struct Index<'a> {
     pub(crate) cfg: &'a mut Cfg,
     /// Whether each operation is removed, by id.
-    removed: Vec<bool>,
+    is_removed: Vec<bool>,
     /// Number of live decrements of each block.
     dec_count: Vec<u32>,
     /// All increments of the start, in function order.
@@ -24,8 +24,8 @@ pub(crate) struct Index<'a> {
     own: Vec<Range<u32>>,
     /// Blocks that lost their last decrement, and blocks that lost an increment, in the order of
     /// the removals.
-    cleared: Vec<u32>,
-    changed: Vec<u32>,
+    cleared_values: Vec<u32>,
+    changed_blocks: Vec<u32>,
     /// Live operations of large blocks, in order.
     large: HashMap<(u32, OpKind, Value), VecDeque<u32>>,
     /// Number of steps of all passes.
@@ -63,15 +63,15 @@ impl<'a> Index<'a> {
             }
             own.push(start..increments.len() as u32);
         }
-        let removed = alloc::vec![false; ops];
+        let is_removed = alloc::vec![false; ops];
         Self {
             cfg,
-            removed,
+            is_removed,
             dec_count,
             increments,
             own,
-            cleared: Vec::new(),
-            changed: Vec::new(),
+            cleared_values: Vec::new(),
+            changed_blocks: Vec::new(),
             large,
             #[cfg(test)]
             work: Default::default(),
@@ -101,7 +101,7 @@ impl<'a> Index<'a> {
         let own = &mut self.own[block as usize];
         loop {
             let &(_, op) = self.increments.get(own.start as usize).filter(|_| own.start < own.end)?;
-            if !self.removed[op.id as usize] {
+            if !self.is_removed[op.id as usize] {
                 return Some(op);
             }
             own.start += 1;
@@ -110,29 +110,29 @@ impl<'a> Index<'a> {
 
     /// Whether no increment or no decrement is left, so that nothing can cancel.
     pub(crate) fn has_no_pairs(&self) -> bool {
-        self.increments.iter().all(|(_, op)| self.removed[op.id as usize])
+        self.increments.iter().all(|(_, op)| self.is_removed[op.id as usize])
             || self.dec_count.iter().all(|&count| count == 0)
     }
 
     /// Whether an operation was removed.
     pub(crate) fn is_removed(&self, op: Op) -> bool {
-        self.removed[op.id as usize]
+        self.is_removed[op.id as usize]
     }
 
     /// Blocks that lost their last decrement, in the order of the removals.
     pub(crate) fn cleared(&self) -> &[u32] {
-        &self.cleared
+        &self.cleared_values
     }
 
     /// Blocks that lost an increment, in the order of the removals.
     pub(crate) fn changed(&self) -> &[u32] {
-        &self.changed
+        &self.changed_blocks
     }
 
     /// The live operations of a kind in a block.
     pub(crate) fn live(&self, block: u32, kind: OpKind) -> impl DoubleEndedIterator<Item = Op> + '_ {
         let ops = self.cfg.ops(BlockId(block)).iter().copied();
-        ops.filter(move |op| op.kind == kind && !self.removed[op.id as usize])
+        ops.filter(move |op| op.kind == kind && !self.is_removed[op.id as usize])
     }
 
     /// Whether a block has a live decrement.
@@ -174,14 +174,14 @@ impl<'a> Index<'a> {
             }
         };
         let Some(id) = id else { return false };
-        self.removed[id as usize] = true;
+        self.is_removed[id as usize] = true;
         if kind == OpKind::Inc {
-            self.changed.push(block);
+            self.changed_blocks.push(block);
             return true;
         }
         self.dec_count[block as usize] -= 1;
         if self.dec_count[block as usize] == 0 {
-            self.cleared.push(block);
+            self.cleared_values.push(block);
         }
         true
     }
@@ -206,7 +206,7 @@ impl<'a> Index<'a> {
     /// Removes the operations from the graph.
     pub(crate) fn finish(self) {
         for ops in self.cfg.ops_mut() {
-            ops.retain(|op| !self.removed[op.id as usize]);
+            ops.retain(|op| !self.is_removed[op.id as usize]);
         }
     }
 }

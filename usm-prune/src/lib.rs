@@ -67,7 +67,7 @@ impl Passes {
                 "fanout" => passes.fanout = true,
                 "fanout_raise" => passes.fanout_raise = true,
                 "all" => passes = Self::ALL,
-                unknown => return Err(unknown),
+                error => return Err(error),
             }
         }
         Ok(passes)

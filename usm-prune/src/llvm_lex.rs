@@ -40,8 +40,8 @@ impl<'a> Lexer<'a> {
 
     /// Reads a word, or the inside of quotes.
     fn name(&mut self) -> &'a str {
-        if let Some(quoted) = self.rest.strip_prefix('"') {
-            let (name, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
+        if let Some(text) = self.rest.strip_prefix('"') {
+            let (name, rest) = text.split_once('"').unwrap_or((text, ""));
             self.rest = rest;
             return name;
         }

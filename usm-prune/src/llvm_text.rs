@@ -72,22 +72,22 @@ impl core::error::Error for TextError {}
 /// Prunes every function of a module.
 pub fn prune_llvm(text: &str, options: &Options) -> Result<PrunedText, TextError> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let mut pruned = PrunedText { text: String::with_capacity(text.len()), functions: Vec::new() };
+    let mut output = PrunedText { text: String::with_capacity(text.len()), functions: Vec::new() };
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         if tokens(line).next() != Some(Token::Word("define")) {
-            pruned.text.push_str(line);
+            output.text.push_str(line);
             at += 1;
             continue;
         }
         let function = Function::read(&lines, at)?;
         let mut cfg = function.graph(&lines)?;
         let stats = prune(&mut cfg, options);
-        function.write(&lines, &cfg, &mut pruned.text);
-        pruned.functions.push((String::from(function.name), stats));
+        function.write(&lines, &cfg, &mut output.text);
+        output.functions.push((String::from(function.name), stats));
         at = function.end;
     }
-    Ok(pruned)
+    Ok(output)
 }
 
 /// The lines of one block.
@@ -101,7 +101,7 @@ struct Block<'a> {
     terminator: Option<usize>,
     /// Labels that the terminator names, in order, with their lines.
     successors: Vec<(&'a str, usize)>,
-    raising: bool,
+    raises: bool,
 }
 
 /// The value that a reference operation counts, as written.
@@ -186,7 +186,7 @@ impl<'a> Function<'a> {
         let mut builder = CfgBuilder::new();
         let mut ids: HashMap<&str, BlockId> = HashMap::new();
         for block in &self.blocks {
-            let id = builder.block(block.raising);
+            let id = builder.block(block.raises);
             if let Some(label) = block.label {
                 if ids.insert(label, id).is_some() {
                     return error(block.line, TextErrorKind::DuplicateLabel);
@@ -219,18 +219,19 @@ impl<'a> Function<'a> {
         let mut at = self.start;
         // Operations have the numbers of their order in the text.
         let mut first = 0;
-        let mut kept: Vec<bool> = Vec::new();
+        let mut keep_flags: Vec<bool> = Vec::new();
         for (id, block) in (0u32..).map(BlockId).zip(&self.blocks) {
-            kept.clear();
-            kept.resize(block.ops.len(), false);
+            keep_flags.clear();
+            keep_flags.resize(block.ops.len(), false);
             for op in cfg.ops(id) {
-                if let Some(kept) = (op.id as usize).checked_sub(first).and_then(|at| kept.get_mut(at)) {
-                    *kept = true;
+                if let Some(flag) = (op.id as usize).checked_sub(first).and_then(|at| keep_flags.get_mut(at))
+                {
+                    *flag = true;
                 }
             }
             first += block.ops.len();
             let moves = block.ops.iter().any(|op| op.0 == OpKind::Inc);
-            let mut ops = block.ops.iter().zip(&kept).peekable();
+            let mut ops = block.ops.iter().zip(&keep_flags).peekable();
             while at < block.terminator.unwrap_or(block.line) {
                 match ops.next_if(|(op, _)| op.2 == at) {
                     None => out.push_str(lines[at]),
@@ -240,7 +241,8 @@ impl<'a> Function<'a> {
                 at += 1;
             }
             if moves {
-                for (op, _) in block.ops.iter().zip(&kept).filter(|(op, kept)| **kept && op.0 == OpKind::Dec)
+                for (op, _) in
+                    block.ops.iter().zip(&keep_flags).filter(|(op, flag)| **flag && op.0 == OpKind::Dec)
                 {
                     out.push_str(lines[op.2]);
                 }
@@ -255,7 +257,7 @@ impl<'a> Function<'a> {
 
 impl<'a> Block<'a> {
     fn new(label: Option<&'a str>, line: usize) -> Self {
-        Self { label, line, ops: Vec::new(), terminator: None, successors: Vec::new(), raising: false }
+        Self { label, line, ops: Vec::new(), terminator: None, successors: Vec::new(), raises: false }
     }
 
     /// Reads one line of instructions.
@@ -279,7 +281,7 @@ impl<'a> Block<'a> {
         if let Some((kind, operand)) = reference_call(line, at)? {
             self.ops.push((kind, operand, at));
         }
-        self.raising |= raises(line);
+        self.raises |= raises(line);
         Ok(())
     }
 }
@@ -354,8 +356,8 @@ fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>
         if !is_call {
             // Called by another instruction than a call, or behind another instruction on the line.
             let mut first = tokens(line);
-            let invoked = first.any(|token| matches!(token, Token::Word("invoke" | "callbr")));
-            return if invoked { Ok(None) } else { error(at, TextErrorKind::NotOneInstruction) };
+            let is_invoke = first.any(|token| matches!(token, Token::Word("invoke" | "callbr")));
+            return if is_invoke { Ok(None) } else { error(at, TextErrorKind::NotOneInstruction) };
         }
         rest.next();
         let operand = operand(&mut rest, line)
@@ -380,14 +382,14 @@ fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>
 fn operand<'a>(rest: &mut impl Iterator<Item = Token<'a>>, line: &'a str) -> Option<Operand<'a>> {
     let mut depth = 1usize;
     let mut operand = Operand::Constant(line.split_once('(').map_or(line, |(_, arguments)| arguments));
-    let mut nested = false;
+    let mut is_nested = false;
     for token in rest {
         match token {
             Token::Sign('(') => {
                 depth += 1;
                 // Attributes such as `dereferenceable(8)` close their bracket before the value;
                 // nothing follows an expression.
-                nested = true;
+                is_nested = true;
             }
             Token::Sign(')') => {
                 depth -= 1;
@@ -397,7 +399,7 @@ fn operand<'a>(rest: &mut impl Iterator<Item = Token<'a>>, line: &'a str) -> Opt
             }
             Token::Local(name) if depth == 1 => operand = Operand::Local(name),
             Token::Global(name) if depth == 1 => operand = Operand::Global(name),
-            Token::Word("null") if depth == 1 && !nested => operand = Operand::Null,
+            Token::Word("null") if depth == 1 && !is_nested => operand = Operand::Null,
             _ => {}
         }
     }

@@ -92,14 +92,14 @@ fn walk(roots: &[u32], next: &Adjacency, number: &mut [u32]) -> Vec<Edge> {
             above.push(above.len() as u32);
             stack.push((root, 0));
         }
-        while let Some((block, taken)) = stack.last_mut() {
+        while let Some((block, edge_count)) = stack.last_mut() {
             let own = number[*block as usize];
-            let Some(&to) = next.of(*block).get(*taken) else {
+            let Some(&to) = next.of(*block).get(*edge_count) else {
                 stack.pop();
                 above[own as usize] = stack.last().map_or(0, |&(before, _)| number[before as usize]);
                 continue;
             };
-            *taken += 1;
+            *edge_count += 1;
             if number[to as usize] == NONE {
                 let new = above.len() as u32;
                 number[to as usize] = new;
@@ -142,9 +142,9 @@ fn headers(blocks: usize, edges: &[Edge]) -> Vec<u32> {
             }
         }
         end = start;
-        let mut done = 0;
-        while let Some(&member) = body.get(done) {
-            done += 1;
+        let mut position = 0;
+        while let Some(&member) = body.get(position) {
+            position += 1;
             let mut edge = into[member as usize];
             while edge != NONE {
                 add(&mut body, &mut mark, find(&mut set, edges[edge as usize].from), own);

@@ -6,21 +6,21 @@ use alloc::vec::Vec;
 /// A set of blocks.
 pub(crate) struct Marks {
     /// The round in which each block was last added.
-    added: Vec<u32>,
+    list: Vec<u32>,
     round: u32,
 }
 
 impl Marks {
     /// An empty set for `blocks` blocks.
     pub(crate) fn new(blocks: usize) -> Self {
-        Self { added: alloc::vec![0; blocks], round: 1 }
+        Self { list: alloc::vec![0; blocks], round: 1 }
     }
 
     /// Removes all blocks.
     pub(crate) fn clear(&mut self) {
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {
-            self.added.fill(0);
+            self.list.fill(0);
             self.round = 1;
         }
     }
@@ -28,13 +28,13 @@ impl Marks {
     /// Adds a block; false if it is already in the set.
     #[inline]
     pub(crate) fn insert(&mut self, block: u32) -> bool {
-        core::mem::replace(&mut self.added[block as usize], self.round) != self.round
+        core::mem::replace(&mut self.list[block as usize], self.round) != self.round
     }
 
     /// Whether a block is in the set.
     #[inline]
     pub(crate) fn contains(&self, block: u32) -> bool {
-        self.added[block as usize] == self.round
+        self.list[block as usize] == self.round
     }
 }
 

@@ -12,14 +12,14 @@ const MAX_BLOCKS: usize = 64;
 
 /// The search, with marks that are not cleared between searches.
 pub(crate) struct NearFan {
-    seen: Marks,
+    marks: Marks,
     tails: Vec<u32>,
     inner: Vec<u32>,
 }
 
 impl NearFan {
     pub(crate) fn new(blocks: usize) -> Self {
-        Self { seen: Marks::new(blocks), tails: Vec::new(), inner: Vec::new() }
+        Self { marks: Marks::new(blocks), tails: Vec::new(), inner: Vec::new() }
     }
 
     /// Whether `head`, which releases nothing itself, has a fan. The answer changes only when
@@ -39,10 +39,10 @@ impl NearFan {
     /// Whether every path from `head` reaches a releasing block before it reaches `head` again or
     /// ends.
     fn search(&mut self, index: &Index<'_>, head: u32) -> bool {
-        self.seen.clear();
+        self.marks.clear();
         self.tails.clear();
         self.inner.clear();
-        let mut done = 0;
+        let mut end = 0;
         let mut block = head;
         loop {
             let next = index.cfg.succ().of(block);
@@ -54,15 +54,15 @@ impl NearFan {
                 if to == head || self.tails.len() + self.inner.len() > MAX_BLOCKS {
                     return false;
                 }
-                if self.seen.insert(to) {
+                if self.marks.insert(to) {
                     if index.has_dec(to) { self.tails.push(to) } else { self.inner.push(to) }
                 }
             }
-            match self.inner.get(done) {
+            match self.inner.get(end) {
                 None => return true,
                 Some(&inner) => block = inner,
             }
-            done += 1;
+            end += 1;
         }
     }
 }

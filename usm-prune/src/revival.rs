@@ -32,7 +32,7 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     }
     // Stable: a block's increments stay before its decrements.
     ops.sort_by_key(|&(value, class, place, ..)| (value, class, place));
-    let mut removed = 0;
+    let mut removed_count = 0;
     let mut open: Vec<(u32, u32)> = Vec::new();
     let mut last = None;
     for (value, class, _, block, kind, id) in ops {
@@ -44,10 +44,10 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
         } else if let Some((before, dec)) = open.pop() {
             index.remove(OpKind::Dec, before, value, Pick::Id(dec));
             index.remove(OpKind::Inc, block, value, Pick::Id(id));
-            removed += 2;
+            removed_count += 2;
         }
     }
-    removed
+    removed_count
 }
 
 /// Blocks that run in alternation on every path.
@@ -62,7 +62,7 @@ impl Classes {
     fn new(index: &Index<'_>) -> Self {
         let (down, up) = (DominatorTree::forward(index.cfg), DominatorTree::backward(index.cfg));
         let (loops, back) = (Loops::forward(index.cfg), Loops::backward(index.cfg));
-        let numbered = loops.blocks();
+        let block_count = loops.blocks();
         let order = down.preorder();
         let mut class: Vec<u32> = index.cfg.blocks().collect();
         for &block in &order {
@@ -81,7 +81,7 @@ impl Classes {
                     break;
                 }
                 // This one repeats before the block. The next candidate lies before its loop.
-                let header = loops.header(above).map(|header| numbered[header as usize]);
+                let header = loops.header(above).map(|header| block_count[header as usize]);
                 let before = header
                     .filter(|&header| down.dominates(header, above))
                     .map(|header| down.immediate_dominator(header));

@@ -34,7 +34,7 @@ pub(crate) struct Spans {
     reasons: Vec<u32>,
     ways: Vec<Way>,
     /// Ways that wait at each block, as heaps; the deepest end is on top.
-    waiting: Vec<u32>,
+    span_heads: Vec<u32>,
     /// Groups without a reason.
     idle: Vec<u32>,
 }
@@ -65,7 +65,7 @@ impl Spans {
             first: Vec::new(),
             reasons: Vec::new(),
             ways: Vec::new(),
-            waiting: alloc::vec![NONE; n],
+            span_heads: alloc::vec![NONE; n],
             idle: Vec::new(),
         };
         let edges = spans.edges(index, &up.preorder());
@@ -85,7 +85,7 @@ impl Spans {
                 spans.reasons[group as usize] += 1;
                 spans.ways.push(Way { group, end, left: NONE, right: NONE, rank: 1 });
                 let way = spans.ways.len() as u32 - 1;
-                spans.waiting[edge.to as usize] = spans.merge(spans.waiting[edge.to as usize], way);
+                spans.span_heads[edge.to as usize] = spans.merge(spans.span_heads[edge.to as usize], way);
             }
         }
         let groups = (0u32..).zip(&spans.reasons);
@@ -138,15 +138,15 @@ impl Spans {
                 let busy = self.busy(self.above[block as usize]);
                 self.busy[block as usize] = busy;
                 idle.push((block, busy));
-                let below = core::mem::replace(&mut self.waiting[block as usize], NONE);
-                let mut waiting = self.merge(self.waiting[busy as usize], below);
+                let below = core::mem::replace(&mut self.span_heads[block as usize], NONE);
+                let mut spans = self.merge(self.span_heads[busy as usize], below);
                 // Ways that end here or below are idle.
-                while waiting != NONE && self.ways[waiting as usize].end >= self.depth[busy as usize] {
-                    let Way { group, left, right, .. } = self.ways[waiting as usize];
-                    waiting = self.merge(left, right);
+                while spans != NONE && self.ways[spans as usize].end >= self.depth[busy as usize] {
+                    let Way { group, left, right, .. } = self.ways[spans as usize];
+                    spans = self.merge(left, right);
                     self.drop_reason(group);
                 }
-                self.waiting[busy as usize] = waiting;
+                self.span_heads[busy as usize] = spans;
             }
         }
     }
@@ -186,8 +186,8 @@ fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut number = alloc::vec![NONE; n];
     let mut lowest = alloc::vec![NONE; n];
     // Number of siblings of each block that the walk has taken.
-    let mut taken = alloc::vec![0u32; n];
-    let mut numbered = 0;
+    let mut counts = alloc::vec![0u32; n];
+    let mut next_number = 0;
     let (mut open, mut path) = (Vec::new(), Vec::new());
     for root in 0..n as u32 {
         if number[root as usize] != NONE {
@@ -197,12 +197,12 @@ fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
         while let Some(&block) = path.last() {
             let at = block as usize;
             if number[at] == NONE {
-                (number[at], lowest[at]) = (numbered, numbered);
-                numbered += 1;
+                (number[at], lowest[at]) = (next_number, next_number);
+                next_number += 1;
                 open.push(block);
             }
-            if let Some(&to) = siblings.of(block).get(taken[at] as usize) {
-                taken[at] += 1;
+            if let Some(&to) = siblings.of(block).get(counts[at] as usize) {
+                counts[at] += 1;
                 if number[to as usize] == NONE {
                     path.push(to);
                 } else if group[to as usize] == NONE {

@@ -9,14 +9,14 @@ use crate::marks::Marks;
 
 /// Scratch space for walks over one graph.
 pub(crate) struct Walker {
-    seen: Marks,
+    marks: Marks,
     /// Tails, and blocks that raise.
     ends: Marks,
     /// Blocks between head and tails, tails included.
     between: Marks,
     stack: Vec<u32>,
     /// Blocks reachable from the entry, and those reachable before any block raises.
-    reached: Vec<bool>,
+    is_reached: Vec<bool>,
     reached_unraised: Vec<bool>,
 }
 
@@ -24,23 +24,23 @@ impl Walker {
     pub(crate) fn new(cfg: &Cfg) -> Self {
         let blocks = cfg.len();
         Self {
-            seen: Marks::new(blocks),
+            marks: Marks::new(blocks),
             ends: Marks::new(blocks),
             between: Marks::new(blocks),
             stack: Vec::new(),
-            reached: reached(cfg, |_| true),
+            is_reached: reached(cfg, |_| true),
             reached_unraised: reached(cfg, |block| !cfg.is_raising(BlockId(block))),
         }
     }
 
     /// The blocks reachable from the entry.
     pub(crate) fn reached(&self) -> &[bool] {
-        &self.reached
+        &self.is_reached
     }
 
     fn begin(&mut self) {
         self.stack.clear();
-        self.seen.clear();
+        self.marks.clear();
         self.ends.clear();
         self.between.clear();
     }
@@ -68,22 +68,22 @@ impl Walker {
         for &tail in tails {
             self.stack.push(tail);
             while let Some(block) = self.stack.pop() {
-                if !self.seen.insert(block) {
+                if !self.marks.insert(block) {
                     continue;
                 }
                 index.step();
-                let raising = !raises.is_empty();
-                if raising && index.cfg.is_raising(BlockId(block)) {
+                let has_raises = !raises.is_empty();
+                if has_raises && index.cfg.is_raising(BlockId(block)) {
                     continue;
                 }
                 // Unreachable blocks lead to no reachable block.
-                if self.reached[head as usize] && !self.reached[block as usize] {
+                if self.is_reached[head as usize] && !self.is_reached[block as usize] {
                     continue;
                 }
                 // The entry reaches a block that is not inner, without the head or behind a tail.
-                let reached = if raising { &self.reached_unraised } else { &self.reached };
+                let flags = if has_raises { &self.reached_unraised } else { &self.is_reached };
                 let outside = inner.is_some() && !self.between.contains(block);
-                if block == 0 || outside && reached[block as usize] {
+                if block == 0 || outside && flags[block as usize] {
                     return false;
                 }
                 for &before in index.cfg.pred().of(block) {
@@ -103,12 +103,12 @@ impl Walker {
 
 /// The blocks that the entry reaches through blocks that continue.
 fn reached(cfg: &Cfg, goes_on: impl Fn(u32) -> bool) -> Vec<bool> {
-    let mut reached = alloc::vec![false; cfg.len()];
+    let mut is_reached = alloc::vec![false; cfg.len()];
     let mut stack = alloc::vec![0];
     while let Some(block) = stack.pop() {
-        if !core::mem::replace(&mut reached[block as usize], true) && goes_on(block) {
+        if !core::mem::replace(&mut is_reached[block as usize], true) && goes_on(block) {
             stack.extend(cfg.succ().of(block));
         }
     }
-    reached
+    is_reached
 }

@@ -30,28 +30,28 @@ use crate::marks::Marks;
 const STEPS: usize = 256;
 const NEAR: usize = 64;
 
-/// Removes webs of both kinds or, with `raising`, webs from increments to decrements of which some
+/// Removes webs of both kinds or, with `raises`, webs from increments to decrements of which some
 /// paths raise first. Such a path must not release anything afterwards: it leaked its reference
 /// before. Returns the number of removed operations.
-pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -> usize {
+pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raises: bool) -> usize {
     search.raises.clear();
-    if raising {
+    if raises {
         search.raises.extend(final_raises(index));
     }
     search.count(index);
-    let kinds: &[OpKind] = if raising { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
-    let mut removed = 0;
+    let kinds: &[OpKind] = if raises { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
+    let mut removed_count = 0;
     for &kind in kinds {
         // A block may cross a region twice only within one kind.
-        search.found = false;
+        search.has_match = false;
         for block in index.cfg.blocks() {
             let sources: Vec<Op> = index.live(block, kind).collect();
             for source in sources {
-                removed += remove_web(index, search, kind, block, source.value);
+                removed_count += remove_web(index, search, kind, block, source.value);
             }
         }
     }
-    removed
+    removed_count
 }
 
 fn opposite(kind: OpKind) -> OpKind {
@@ -67,9 +67,9 @@ fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u
         return 0;
     }
     if !search.is_found_for(index, kind, block, value) {
-        search.found = search.find(index, kind, block, value);
+        search.has_match = search.find(index, kind, block, value);
     }
-    if !search.found {
+    if !search.has_match {
         return 0;
     }
     // Of several equal operations of a block, those next to the region.
@@ -79,8 +79,8 @@ fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u
     for &block in &search.sinks {
         index.remove(opposite(kind), block, value, Pick::First);
     }
-    for (kind, removed) in [(kind, search.sources.len()), (opposite(kind), search.sinks.len())] {
-        search.live.entry((value, kind)).and_modify(|live| *live -= removed);
+    for (kind, op_count) in [(kind, search.sources.len()), (opposite(kind), search.sinks.len())] {
+        search.live.entry((value, kind)).and_modify(|live| *live -= op_count);
     }
     search.sources.len() + search.sinks.len()
 }
@@ -154,9 +154,9 @@ pub(crate) struct Search {
     /// Blocks at which a path may end by raising.
     raises: Vec<bool>,
     /// Blocks that the entry reaches.
-    reached: Vec<bool>,
+    is_reached: Vec<bool>,
     /// Whether the last search found a web; its sources, sinks and marks are then still valid.
-    found: bool,
+    has_match: bool,
     /// The blocks of every value at the start, sorted by value.
     blocks: Vec<(Value, u32)>,
     /// Number of operations by value and kind.
@@ -167,9 +167,9 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// `reached` has the blocks that the entry reaches; `limit` is the maximum number of blocks of
-    /// one search.
-    pub(crate) fn new(index: &Index<'_>, reached: &[bool], limit: usize) -> Self {
+    /// `is_reached` has the blocks that the entry reaches; `limit` is the maximum number of blocks
+    /// of one search.
+    pub(crate) fn new(index: &Index<'_>, is_reached: &[bool], limit: usize) -> Self {
         let blocks = index.cfg.len();
         let ops = index.cfg.blocks().map(|block| index.all(block));
         let mut by_value: Vec<(Value, u32)> = ops.flatten().collect();
@@ -183,8 +183,8 @@ impl Search {
             forward: Vec::new(),
             backward: Vec::new(),
             raises: Vec::new(),
-            reached: reached.to_vec(),
-            found: false,
+            is_reached: is_reached.to_vec(),
+            has_match: false,
             left: STEPS.saturating_mul(blocks.saturating_add(by_value.len())),
             blocks: by_value,
             live: HashMap::new(),
@@ -208,7 +208,7 @@ impl Search {
     /// cross the whole graph. It is, if `value` has the same role in every block of the region, and
     /// only operations of such values were removed since.
     fn is_found_for(&self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
-        if !self.found || self.sources.first() != Some(&block) {
+        if !self.has_match || self.sources.first() != Some(&block) {
             return false;
         }
         let plays = |blocks: &[u32], expected: Role| {
@@ -260,7 +260,7 @@ impl Search {
                         continue;
                     }
                     // No path from the entry comes this way.
-                    if self.reached[block as usize] && !self.reached[before as usize] {
+                    if self.is_reached[block as usize] && !self.is_reached[before as usize] {
                         continue;
                     }
                     match role(index, kind, before, value) {
