@@ -39,7 +39,7 @@ impl ze_api_version_t {
         if self.major() == Self::MINIMUM.major() && self.minor() >= Self::MINIMUM.minor() {
             Ok(self)
         } else {
-            Err(Error::UnsupportedVersion { found: self })
+            Err(Error::UnsupportedVersion { version: self })
         }
     }
 }

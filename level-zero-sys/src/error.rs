@@ -24,7 +24,7 @@ pub enum Error {
     /// This crate does not support the driver's version of the interface.
     UnsupportedVersion {
         /// The driver's version.
-        found: ze_api_version_t,
+        version: ze_api_version_t,
     },
 }
 
@@ -37,11 +37,11 @@ impl fmt::Display for Error {
             Self::Call { function, result } => {
                 write!(formatter, "{function} answered {result:?} ({:#x})", result.0)
             }
-            Self::UnsupportedVersion { found } => write!(
+            Self::UnsupportedVersion { version } => write!(
                 formatter,
                 "the Level Zero driver has version {}.{}; {}.{} or a later minor version is needed",
-                found.major(),
-                found.minor(),
+                version.major(),
+                version.minor(),
                 ze_api_version_t::MINIMUM.major(),
                 ze_api_version_t::MINIMUM.minor(),
             ),

@@ -46,7 +46,7 @@ pub enum LoadError {
     /// None of the names could be opened.
     NotFound {
         /// The names, in the order tried.
-        tried: Vec<OsString>,
+        attempts: Vec<OsString>,
         /// The system's message for the first name.
         reason: String,
     },
@@ -62,9 +62,9 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound { tried, reason } => {
+            Self::NotFound { attempts, reason } => {
                 formatter.write_str("no Level Zero library: tried")?;
-                for name in tried {
+                for name in attempts {
                     write!(formatter, " {}", name.to_string_lossy())?;
                 }
                 write!(formatter, ": {reason}")
@@ -114,7 +114,7 @@ impl Library {
     ///
     /// As for [`open_at`](Self::open_at), for every name.
     unsafe fn open_any<'a>(names: impl Iterator<Item = &'a OsStr>) -> Result<Self, LoadError> {
-        let mut tried = Vec::new();
+        let mut attempts = Vec::new();
         let mut reason = String::new();
         for name in names {
             // SAFETY: the caller guarantees the library.
@@ -123,12 +123,12 @@ impl Library {
                     // SAFETY: as above.
                     return unsafe { Self::fill(name.to_owned(), library) };
                 }
-                Err(error) if tried.is_empty() => reason = message_of(&error),
+                Err(error) if attempts.is_empty() => reason = message_of(&error),
                 Err(_) => {}
             }
-            tried.push(name.to_owned());
+            attempts.push(name.to_owned());
         }
-        Err(LoadError::NotFound { tried, reason })
+        Err(LoadError::NotFound { attempts, reason })
     }
 
     /// # Safety
@@ -147,9 +147,10 @@ impl Library {
         let functions = unsafe { Functions::resolve(find) };
         match functions.missing() {
             None => Ok(Self { functions, name, _open: library }),
-            Some(missing) => {
-                Err(LoadError::Unusable { library: name, error: Error::MissingSymbol { name: missing } })
-            }
+            Some(missing_symbol) => Err(LoadError::Unusable {
+                library: name,
+                error: Error::MissingSymbol { name: missing_symbol },
+            }),
         }
     }
 

@@ -40,7 +40,7 @@ fn open(library: &Path) -> Result<Library, LoadError> {
 #[test]
 fn a_missing_library_is_named() {
     let error = open(Path::new("/nonexistent/libze_loader.so.1")).expect_err("there is no such file");
-    let LoadError::NotFound { tried, reason } = &error else { panic!("{error:?}") };
+    let LoadError::NotFound { attempts: tried, reason } = &error else { panic!("{error:?}") };
     assert_eq!(tried, &[OsStr::new("/nonexistent/libze_loader.so.1")]);
     assert!(
         !reason.is_empty() && !reason.contains("dlopen"),
@@ -173,7 +173,7 @@ fn versions_are_checked() {
     assert_eq!(later.check(), Ok(later));
     for old in [ze_api_version_t(0x0001_0002), ze_api_version_t(0x0002_0000), ze_api_version_t(0)] {
         let error = old.check().expect_err("too old, or another interface");
-        assert_eq!(error, Error::UnsupportedVersion { found: old });
+        assert_eq!(error, Error::UnsupportedVersion { version: old });
         assert!(error.to_string().contains(&format!("version {}.{}", old.major(), old.minor())), "{error}");
     }
 }

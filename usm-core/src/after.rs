@@ -89,9 +89,10 @@ impl<T, E: EventOps> After<T, E> {
 
     #[cold]
     fn collect_complete(&self, take: impl FnMut(T)) {
-        let (done, waiting): (Vec<_>, Vec<_>) = self.take().into_iter().partition(Entry::is_complete);
-        self.extend(waiting);
-        release_each(done, take, |entry| self.extend([entry]));
+        let (complete_entries, open_entries): (Vec<_>, Vec<_>) =
+            self.take().into_iter().partition(Entry::is_complete);
+        self.extend(open_entries);
+        release_each(complete_entries, take, |entry| self.extend([entry]));
     }
 
     /// Waits for all events until the deadline. Passes the completed values to `take` and the rest
@@ -126,19 +127,15 @@ impl<T, E: EventOps> Entry<T, E> {
     }
 }
 
-fn release_each<T, E>(
-    entries: Vec<Entry<T, E>>,
-    mut take: impl FnMut(T),
-    otherwise: impl FnMut(Entry<T, E>),
-) {
-    each_entry(entries, |entry| entry.release(&mut take), otherwise);
+fn release_each<T, E>(entries: Vec<Entry<T, E>>, mut take: impl FnMut(T), fallback: impl FnMut(Entry<T, E>)) {
+    each_entry(entries, |entry| entry.release(&mut take), fallback);
 }
 
-/// Calls `work` for each entry; after a panic, `otherwise` gets the remaining ones.
+/// Calls `work` for each entry; after a panic, `fallback` gets the remaining ones.
 fn each_entry<T, E>(
     entries: Vec<Entry<T, E>>,
     mut work: impl FnMut(Entry<T, E>),
-    otherwise: impl FnMut(Entry<T, E>),
+    fallback: impl FnMut(Entry<T, E>),
 ) {
     struct Rest<T, E, F: FnMut(Entry<T, E>)>(IntoIter<Entry<T, E>>, F);
 
@@ -148,7 +145,7 @@ fn each_entry<T, E>(
         }
     }
 
-    let mut rest = Rest(entries.into_iter(), otherwise);
+    let mut rest = Rest(entries.into_iter(), fallback);
     for entry in rest.0.by_ref() {
         work(entry);
     }
@@ -158,13 +155,13 @@ fn each_entry<T, E>(
 /// leaks reports only others.
 #[cfg(feature = "driver")]
 pub fn give_up<T: Send + 'static>(value: T) {
-    trait Kept: Send {}
-    impl<T: Send> Kept for T {}
-    static LEAKED: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
+    trait Keepalive: Send {}
+    impl<T: Send> Keepalive for T {}
+    static LEAKED: Mutex<Vec<alloc::boxed::Box<dyn Keepalive>>> = Mutex::new(Vec::new());
 
     // A child of a fork gives up what its parent had.
-    let kept = alloc::boxed::Box::new(value);
-    crate::process::fork::delay(|| LEAKED.lock().push(kept));
+    let keepalive = alloc::boxed::Box::new(value);
+    crate::process::fork::delay(|| LEAKED.lock().push(keepalive));
 }
 
 #[cfg(all(test, not(loom)))]

@@ -19,7 +19,7 @@ use crate::backend::{Backend, Block, ContextOps};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
-use crate::lender::{Inherited, Lender, Lent};
+use crate::lender::{Inherited, Lender, Loan};
 #[cfg(feature = "alloc")]
 use crate::pending::Pending;
 #[cfg(feature = "alloc")]
@@ -43,7 +43,7 @@ enum Owner<B: Backend> {
     #[cfg(feature = "alloc")]
     QueueOfContext(u64),
     /// A lender takes it back, which keeps the context alive: this one is a copy by its bits.
-    Lent(Lent<B>),
+    Lent(Loan<B>),
     /// Foreign memory, kept alive by this value.
     #[cfg(feature = "alloc")]
     Foreign(Option<Box<dyn Any + Send + Sync>>),
@@ -135,7 +135,7 @@ impl<B: Backend> Allocation<B> {
         match &self.body.owner {
             #[cfg(feature = "alloc")]
             Owner::Queue(_) | Owner::QueueOfContext(_) => true,
-            Owner::Lent(lent) => lent.of_queue,
+            Owner::Lent(loan) => loan.of_queue,
             _ => false,
         }
     }
@@ -164,8 +164,8 @@ impl<B: Backend> Allocation<B> {
         // SAFETY: a copy that is not dropped, of an original that lives for longer.
         let context = unsafe { ptr::read(context) };
         // SAFETY: the caller's promise.
-        let lent = unsafe { Lent::new(lender, slot) };
-        Self::new(context, block, uses.into().0, Owner::Lent(lent))
+        let loan = unsafe { Loan::new(lender, slot) };
+        Self::new(context, block, uses.into().0, Owner::Lent(loan))
     }
 
     /// Foreign memory that `owner` keeps alive. Dropping the allocation drops `owner` after every
@@ -204,9 +204,9 @@ impl<B: Backend> Allocation<B> {
     /// as its own of that kind. No other code uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
-        let (serial, made) = context.shared().count_foreign_block(&block);
+        let (serial, record) = context.shared().count_foreign_block(&block);
         let allocation = Self::owned(context, block, serial);
-        allocation.context.shared().record_allocation(made);
+        allocation.context.shared().record_allocation(record);
         allocation
     }
 
@@ -351,15 +351,15 @@ impl<B: Backend> Allocation<B> {
             return Ok(());
         }
         #[cfg(feature = "alloc")]
-        let unreported = self.unreported(access);
+        let outcomes = self.unreported(access);
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "only for helgrind's requests"))]
-        let waited = self.body.uses.wait(access, limit)?;
+        let wait_count = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
-            self.body.uses.annotate_for_helgrind(waited, access, self.as_ptr(), self.size());
+            self.body.uses.annotate_for_helgrind(wait_count, access, self.as_ptr(), self.size());
         }
         #[cfg(feature = "alloc")]
-        report(&self.context, &unreported, limit)?;
+        report(&self.context, &outcomes, limit)?;
         Ok(())
     }
 
@@ -440,10 +440,10 @@ impl<B: Backend> Drop for Allocation<B> {
     fn drop(&mut self) {
         let Body { uses, owner } = &mut *self.body;
         match owner {
-            Owner::Lent(lent) if uses.is_untouched() => {
+            Owner::Lent(loan) if uses.is_untouched() => {
                 // SAFETY: the owner is being dropped, and reads neither lender nor context
                 // afterwards.
-                unsafe { lent.give_back(&self.block, uses, &self.context) };
+                unsafe { loan.give_back(&self.block, uses, &self.context) };
             }
             _ => self.drop_other(),
         }
@@ -472,9 +472,9 @@ impl<B: Backend> Allocation<B> {
     fn drop_in_use(&mut self) {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
         let Body { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.body) };
-        if let Owner::Lent(lent) = owner {
+        if let Owner::Lent(loan) = owner {
             // SAFETY: as in `drop`.
-            return unsafe { lent.give_back(&self.block, &mut uses, &self.context) };
+            return unsafe { loan.give_back(&self.block, &mut uses, &self.context) };
         }
         // SAFETY: counted, and nothing reads it afterwards.
         let context = unsafe { ManuallyDrop::take(&mut self.context) };

@@ -25,7 +25,7 @@ pub struct Buffer<B: Backend> {
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
     size: usize,
     /// Whether the ledger counts it.
-    counted: bool,
+    is_counted: bool,
     uses: Uses<B>,
 }
 
@@ -40,7 +40,7 @@ impl<B: Backend> fmt::Debug for Buffer<B> {
 
 impl<B: Backend> Buffer<B> {
     pub(crate) fn new(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
-        Self { context, raw: ManuallyDrop::new(raw), size, counted: true, uses: Uses::new() }
+        Self { context, raw: ManuallyDrop::new(raw), size, is_counted: true, uses: Uses::new() }
     }
 
     /// A foreign buffer that `raw` keeps. [`Buffers::destroy`] gives it back after every operation
@@ -53,7 +53,7 @@ impl<B: Backend> Buffer<B> {
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         let mut buffer = Self::new(context, raw, size);
-        buffer.counted = false;
+        buffer.is_counted = false;
         buffer
     }
 
@@ -64,9 +64,9 @@ impl<B: Backend> Buffer<B> {
     /// As [`foreign`](Self::foreign), and no other code uses it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
-        let made = context.shared().count_foreign_buffer(size);
+        let record = context.shared().count_foreign_buffer(size);
         let buffer = Self::new(context, raw, size);
-        buffer.context.shared().record_allocation(made);
+        buffer.context.shared().record_allocation(record);
         buffer
     }
 
@@ -111,11 +111,11 @@ impl<B: Backend> Drop for Buffer<B> {
         let pending = self.uses.take(self.context.id());
         // SAFETY: drop runs once, and nothing reads `raw` afterwards.
         let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
-        let counted = self.counted.then_some(self.size);
+        let is_counted = self.is_counted.then_some(self.size);
         #[cfg(feature = "alloc")]
         crate::allocation::release_after(
             &self.context,
-            crate::deferred::Release::Buffer(raw, counted),
+            crate::deferred::Release::Buffer(raw, is_counted),
             pending,
         );
         #[cfg(not(feature = "alloc"))]
@@ -124,7 +124,7 @@ impl<B: Backend> Drop for Buffer<B> {
             // SAFETY: created by this context, dropped once, and without `alloc` nothing is in
             // flight.
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
-            match counted {
+            match is_counted {
                 Some(bytes) => {
                     self.context.shared().free(crate::MemoryType::Buffer, None, bytes, destroy);
                 }

@@ -179,25 +179,25 @@ impl<B: Backend> Context<B> {
         fallback: Fallback,
     ) -> Result<MemoryType> {
         self.collect();
-        let refused = match self.shared().reserve(memory_type, bytes, Fallback::Refuse) {
+        let refusal = match self.shared().reserve(memory_type, bytes, Fallback::Refuse) {
             Ok(memory_type) => return Ok(memory_type),
             Err(error) => error,
         };
-        if !self.trim_for(&refused) && fallback == Fallback::Refuse {
-            return Err(refused);
+        if !self.trim_for(&refusal) && fallback == Fallback::Refuse {
+            return Err(refusal);
         }
         self.shared().reserve(memory_type, bytes, fallback)
     }
 
     /// The bytes are already reserved.
     fn create_buffer(&self, size: usize) -> Result<Buffer<B>> {
-        let created =
+        let raw_buffer =
             if size == 0 { Err(ErrorKind::ZeroSize.into()) } else { B::Buffers::create(&self.raw, size) };
-        match created {
+        match raw_buffer {
             Ok(raw) => {
-                let made = self.shared().count_buffer(size);
+                let record = self.shared().count_buffer(size);
                 let buffer = Buffer::new(self.clone(), raw, size);
-                self.shared().record_allocation(made);
+                self.shared().record_allocation(record);
                 Ok(buffer)
             }
             Err(error) => {
@@ -231,21 +231,22 @@ impl<B: Backend> Context<B> {
         layout: Layout,
         call: &mut AllocateCall<'_, B>,
     ) -> Result<Allocation<B>> {
-        let asked = MemoryType::try_from(request.kind)?;
-        let refused = |_: &Error| self.shared().record_refusal(asked, layout.size());
-        let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
+        let wanted_type = MemoryType::try_from(request.kind)?;
+        let record_refusal = |_: &Error| self.shared().record_refusal(wanted_type, layout.size());
+        let memory_type =
+            self.reserve(wanted_type, layout.size(), request.fallback).inspect_err(record_refusal)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
         match self.call(&mut *call, kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                let (serial, made) = self.shared().allocated(&block);
+                let (serial, record) = self.shared().allocated(&block);
                 let allocation = self.allocation_of(block, serial);
-                self.shared().record_allocation(made);
+                self.shared().record_allocation(record);
                 Ok(allocation)
             }
             Err(error) => {
                 self.shared().unreserve(memory_type, layout.size());
-                refused(&error);
+                record_refusal(&error);
                 Err(error.in_backend(self.info().backend))
             }
         }
@@ -296,14 +297,14 @@ impl<B: Backend> Context<B> {
     /// [`ErrorKind::Unsupported`] if neither reports them; the runtime's.
     pub fn free_memory(&self) -> Result<u64> {
         let _entered = self.shared().ask()?;
-        let said = self.raw.free_memory().map_err(|error| error.in_backend(self.info().backend));
+        let free_bytes = self.raw.free_memory().map_err(|error| error.in_backend(self.info().backend));
         #[cfg(feature = "std")]
-        if let Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) = said {
+        if let Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) = free_bytes {
             if matches!(self.info().device_type, DeviceType::Cpu | DeviceType::Host) {
-                return crate::host_memory::free().map_or(said, Ok);
+                return crate::host_memory::free().map_or(free_bytes, Ok);
             }
         }
-        said
+        free_bytes
     }
 
     /// Statistics of the context.
@@ -484,17 +485,17 @@ impl<B: Backend> MemorySource<B> for Context<B> {
     }
 
     fn allocate_zeroed(&self, request: &Request) -> Result<(Allocation<B>, bool)> {
-        let mut zeroed = false;
-        let made = self.allocate_by(request, |raw, kind, layout| {
+        let mut is_zeroed = false;
+        let allocation = self.allocate_by(request, |raw, kind, layout| {
             let pointer;
-            (pointer, zeroed) = raw.allocate_zeroed(kind, layout)?;
+            (pointer, is_zeroed) = raw.allocate_zeroed(kind, layout)?;
             Ok(pointer)
         })?;
         #[cfg(usm_valgrind)]
-        if zeroed {
-            crate::sync::memcheck::with_values(made.as_ptr(), made.size());
+        if is_zeroed {
+            crate::sync::memcheck::with_values(allocation.as_ptr(), allocation.size());
         }
-        Ok((made, zeroed))
+        Ok((allocation, is_zeroed))
     }
 
     fn context(&self) -> &Context<B> {
@@ -567,8 +568,8 @@ impl<B: Backend> Context<B> {
         let pointer = match self.call(&mut call, kind, layout) {
             Ok(pointer) => pointer,
             Err(error) => {
-                if let Ok(asked) = MemoryType::try_from(kind) {
-                    shared.record_refusal(asked, layout.size());
+                if let Ok(memory_type) = MemoryType::try_from(kind) {
+                    shared.record_refusal(memory_type, layout.size());
                 }
                 return Err(error.in_backend(shared.info().backend));
             }

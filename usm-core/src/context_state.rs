@@ -38,7 +38,7 @@ pub struct ContextState {
     ledger: Ledger,
     entry: EntryId,
     /// Whether the device's gate is used.
-    gated: bool,
+    uses_gate: bool,
     /// Whether an operation has finished when its call returns, also behind an erased backend.
     #[cfg(feature = "alloc")]
     synchronous: bool,
@@ -54,7 +54,7 @@ pub struct ContextState {
 
 /// While this lives, calls of the context's runtime are allowed, if there is one.
 #[must_use = "the runtime may be taken apart as soon as it is dropped"]
-pub(crate) struct Entered(
+pub(crate) struct EntryGuard(
     #[cfg(feature = "std")]
     #[expect(dead_code, reason = "kept for its drop")]
     Option<Inside>,
@@ -63,7 +63,7 @@ pub(crate) struct Entered(
 /// While this lives, work may be submitted.
 #[must_use = "views may begin as soon as it is dropped"]
 #[expect(dead_code, reason = "kept for their drops")]
-pub(crate) struct Admitted<'s>(Entered, Option<SubmitGuard<'s>>);
+pub(crate) struct AdmissionGuard<'s>(EntryGuard, Option<SubmitGuard<'s>>);
 
 impl ContextState {
     /// State of a new context over the device that `info` describes, with a ledger of its own.
@@ -91,7 +91,7 @@ impl ContextState {
         Self {
             id: next_id(),
             library: 0,
-            gated: info.capabilities.needs_gate(),
+            uses_gate: info.capabilities.needs_gate(),
             #[cfg(feature = "alloc")]
             synchronous: false,
             info,
@@ -127,14 +127,14 @@ impl ContextState {
 
     /// Call before starting anything new on the context.
     #[inline]
-    pub(crate) fn work(&self) -> Result<Entered> {
+    pub(crate) fn work(&self) -> Result<EntryGuard> {
         #[cfg(feature = "std")]
-        return Ok(Entered(match &self.member {
+        return Ok(EntryGuard(match &self.member {
             Some(_) => Some(process::work().map_err(|error| error.in_backend(self.info.backend))?),
             None => None,
         }));
         #[cfg(not(feature = "std"))]
-        Ok(Entered())
+        Ok(EntryGuard())
     }
 
     /// Whether something that calls no driver may begin.
@@ -149,14 +149,14 @@ impl ContextState {
 
     /// Call before a query, a wait or a release.
     #[inline]
-    pub(crate) fn ask(&self) -> Result<Entered> {
+    pub(crate) fn ask(&self) -> Result<EntryGuard> {
         #[cfg(feature = "std")]
-        return Ok(Entered(match &self.member {
+        return Ok(EntryGuard(match &self.member {
             Some(_) => Some(process::ask().map_err(|error| error.in_backend(self.info.backend))?),
             None => None,
         }));
         #[cfg(not(feature = "std"))]
-        Ok(Entered())
+        Ok(EntryGuard())
     }
 
     /// Names the library behind the native context by a number that no other library has while the
@@ -188,13 +188,13 @@ impl ContextState {
 
     #[inline]
     pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.gated.then(|| self.ledger.gate())
+        self.uses_gate.then(|| self.ledger.gate())
     }
 
     /// Admits work to the device while the result lives, or returns how many views forbid it.
     #[inline]
-    pub(crate) fn submit(&self) -> Result<Admitted<'_>> {
-        Ok(Admitted(self.work()?, self.gate().map(Gate::submit).transpose()?))
+    pub(crate) fn submit(&self) -> Result<AdmissionGuard<'_>> {
+        Ok(AdmissionGuard(self.work()?, self.gate().map(Gate::submit).transpose()?))
     }
 
     /// Registers `idle`, which waits for the work of this context within a limit. The end of the

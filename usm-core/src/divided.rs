@@ -1,6 +1,6 @@
 //! Large copies by the processor, divided between the threads of the pool.
 
-use crate::near;
+use crate::memcpy;
 use crate::runs::copy_runs;
 #[cfg(feature = "threads")]
 use crate::stores;
@@ -49,7 +49,7 @@ pub(crate) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
         return unsafe { copy_runs_divided(&Plan::of_run(len), dst, src) };
     }
     // SAFETY: as above.
-    unsafe { near::copy(dst, src, len) };
+    unsafe { memcpy::copy(dst, src, len) };
 }
 
 /// # Safety
@@ -86,11 +86,11 @@ unsafe fn copy_parts(plan: &Plan, parts: &crate::strided::Parts, dst: *mut u8, s
         // SAFETY: some of the plan's runs.
         unsafe { ends.copy(&part, past_caches) };
     };
-    let alone = |range| {
+    let own_work = |range| {
         copy(range);
         ControlFlow::Continue(())
     };
-    if threads::divide(parts.count as u64, None, alone, |shares| shares.for_each(copy)).is_err() {
+    if threads::divide(parts.count as u64, None, own_work, |shares| shares.for_each(copy)).is_err() {
         // The number of threads that the user stated is none; nothing ran.
         copy(0..parts.count as u64);
     }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::Result;
 #[cfg(feature = "alloc")]
-use crate::run_record::Watched;
+use crate::run_record::Watch;
 
 /// When a device worked on an operation, by the runtime's own clock. Its zero is the same for all
 /// events of a queue.
@@ -38,7 +38,7 @@ pub struct Event<B: Backend> {
     pub(crate) context: u64,
     limit_ms: u32,
     #[cfg(feature = "alloc")]
-    watched: Option<Box<Watched<B>>>,
+    watch: Option<Box<Watch<B>>>,
 }
 
 impl<B: Backend> Clone for Event<B> {
@@ -48,7 +48,7 @@ impl<B: Backend> Clone for Event<B> {
             context: self.context,
             limit_ms: self.limit_ms,
             #[cfg(feature = "alloc")]
-            watched: self.watched.clone(),
+            watch: self.watch.clone(),
         }
     }
 }
@@ -74,20 +74,20 @@ impl<B: Backend> Event<B> {
             context: shared.id(),
             limit_ms: shared.wait_limit_ms(),
             #[cfg(feature = "alloc")]
-            watched: None,
+            watch: None,
         }
     }
 
     /// The same event, which also fails with the outcome of its record.
     #[cfg(feature = "alloc")]
-    pub(crate) fn with_watched(self, watched: Watched<B>) -> Self {
-        Self { watched: Some(Box::new(watched)), ..self }
+    pub(crate) fn with_watched(self, watch: Watch<B>) -> Self {
+        Self { watch: Some(Box::new(watch)), ..self }
     }
 
     #[cfg(feature = "alloc")]
     fn check(&self) -> Result<()> {
         let limit = Duration::from_millis(u64::from(self.limit_ms));
-        self.watched.as_ref().map_or(Ok(()), |watched| watched.check(limit))
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.check(limit))
     }
 
     #[cfg(not(feature = "alloc"))]

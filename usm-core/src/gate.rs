@@ -19,7 +19,7 @@ struct State {
     /// sound.
     views: usize,
     /// Submissions between their check and their return.
-    submitting: usize,
+    submissions: usize,
 }
 
 /// Blocks until the work of a context is complete, at most the limit. It keeps the context's queues
@@ -31,7 +31,7 @@ type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
 struct Member {
     context: u64,
     /// The context was dropped while work was pending.
-    gone: bool,
+    is_dropped: bool,
     idle: Idle,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Debug for Gate {
 impl Gate {
     pub(crate) const fn new() -> Self {
         Self {
-            state: Mutex::new(State { views: 0, submitting: 0 }),
+            state: Mutex::new(State { views: 0, submissions: 0 }),
             #[cfg(feature = "alloc")]
             members: Mutex::new(Vec::new()),
         }
@@ -62,7 +62,7 @@ impl Gate {
     /// Adds a context: a view of any context waits for its work from now on.
     #[cfg(any(feature = "driver", feature = "mock"))]
     pub(crate) fn join(&self, context: u64, idle: Idle) {
-        self.members.lock().push(Member { context, gone: false, idle });
+        self.members.lock().push(Member { context, is_dropped: false, idle });
     }
 
     /// Marks a dropped context, whose queues are dropped too. Views still wait for its pending
@@ -70,7 +70,7 @@ impl Gate {
     #[cfg(feature = "alloc")]
     pub(crate) fn leave(&self, context: u64) {
         if let Some(member) = self.members.lock().iter_mut().find(|member| member.context == context) {
-            member.gone = true;
+            member.is_dropped = true;
         }
         // The outcome does not matter: this only asks which of the dropped contexts are idle.
         let _ = self.wait_for(|member| member.context == context, &mut Deadline::after(Duration::ZERO));
@@ -87,20 +87,20 @@ impl Gate {
     #[cfg(feature = "alloc")]
     fn wait_for(&self, which: impl Fn(&Member) -> bool, deadline: &mut Deadline) -> Result<()> {
         let members = self.members.lock();
-        let chosen: Vec<(u64, bool, Idle)> = members
+        let idle_members: Vec<(u64, bool, Idle)> = members
             .iter()
             .filter(|member| which(member))
-            .map(|member| (member.context, member.gone, Arc::clone(&member.idle)))
+            .map(|member| (member.context, member.is_dropped, Arc::clone(&member.idle)))
             .collect();
         drop(members);
         let mut outcome = Ok(());
-        for (context, gone, idle) in chosen {
-            let waited = deadline.wait(|left| idle(left));
-            if gone && waited.is_ok() {
-                let done = take_out(&mut self.members.lock(), |member| member.context == context);
-                drop(done);
+        for (context, is_dropped, idle) in idle_members {
+            let idle_outcome = deadline.wait(|left| idle(left));
+            if is_dropped && idle_outcome.is_ok() {
+                let removed_members = take_out(&mut self.members.lock(), |member| member.context == context);
+                drop(removed_members);
             }
-            outcome = outcome.and(waited);
+            outcome = outcome.and(idle_outcome);
         }
         outcome
     }
@@ -111,7 +111,7 @@ impl Gate {
         if state.views > 0 {
             return Err(ErrorKind::HostViewLive { views: state.views }.into());
         }
-        state.submitting += 1;
+        state.submissions += 1;
         Ok(SubmitGuard { gate: self })
     }
 
@@ -124,7 +124,7 @@ impl Gate {
         // A submission that passed the gate before is mostly a few driver calls long. Without `std`
         // there is no clock, so a count bounds this wait.
         let mut spins = 0_u32;
-        while self.state.lock().submitting > 0 {
+        while self.state.lock().submissions > 0 {
             spins += 1;
             if spins == u32::MAX || deadline.remaining().is_zero() {
                 return Err(Error::timeout(limit));
@@ -148,7 +148,7 @@ pub(crate) struct SubmitGuard<'g> {
 
 impl Drop for SubmitGuard<'_> {
     fn drop(&mut self) {
-        self.gate.state.lock().submitting -= 1;
+        self.gate.state.lock().submissions -= 1;
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
         }
         assert_eq!(wait_for_members(&gate), (Err(failure), alloc::vec![1, 2, 3]));
         assert_eq!(*waits.lock(), [1, 2, 3], "a failure does not cut the wait for the others short");
-        gate.members.lock().iter_mut().for_each(|member| member.gone = true);
+        gate.members.lock().iter_mut().for_each(|member| member.is_dropped = true);
         assert_eq!(
             wait_for_members(&gate),
             (Err(failure), alloc::vec![1, 3]),

@@ -85,21 +85,21 @@ pub(crate) struct History {
     /// [`RECORDS`] and [`EXPORTS`]. Usually there is neither, and an event then costs one load.
     watches: AtomicU32,
     #[cfg(feature = "alloc")]
-    kept: alloc::sync::Arc<Kept>,
+    parts: alloc::sync::Arc<Parts>,
     #[cfg(not(feature = "alloc"))]
-    kept: Kept,
+    parts: Parts,
 }
 
 /// The parts behind locks.
 #[derive(Debug)]
-struct Kept {
+struct Parts {
     observer: Mutex<Option<Observer>>,
     #[cfg(feature = "alloc")]
     ring: Mutex<ring::Ring>,
 }
 
 #[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
-impl crate::process::fork::LockAcrossFork for Kept {
+impl crate::process::fork::LockAcrossFork for Parts {
     fn hold(&self) {
         self.observer.hold();
         self.ring.hold();
@@ -115,16 +115,16 @@ impl crate::process::fork::LockAcrossFork for Kept {
 
 impl History {
     pub(crate) fn new() -> Self {
-        let kept = Kept {
+        let parts = Parts {
             observer: Mutex::new(None),
             #[cfg(feature = "alloc")]
             ring: Mutex::new(ring::Ring::new()),
         };
         #[cfg(feature = "alloc")]
-        let kept = alloc::sync::Arc::new(kept);
+        let parts = alloc::sync::Arc::new(parts);
         #[cfg(feature = "std")]
-        crate::process::fork::guard(&kept);
-        Self { watches: AtomicU32::new(0), kept }
+        crate::process::fork::guard(&parts);
+        Self { watches: AtomicU32::new(0), parts }
     }
 
     /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to
@@ -139,16 +139,16 @@ impl History {
     }
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
-        *self.kept.observer.lock() = observer;
+        *self.parts.observer.lock() = observer;
         self.activate();
     }
 
     fn activate(&self) {
         #[cfg(feature = "alloc")]
-        let keeps = self.kept.ring.lock().is_enabled();
+        let keeps = self.parts.ring.lock().is_enabled();
         #[cfg(not(feature = "alloc"))]
         let keeps = false;
-        self.watch(RECORDS, keeps || self.kept.observer.lock().is_some());
+        self.watch(RECORDS, keeps || self.parts.observer.lock().is_some());
     }
 
     fn watch(&self, what: u32, on: bool) {
@@ -186,9 +186,9 @@ impl History {
 
     pub(crate) fn record(&self, record: Record) {
         #[cfg(feature = "alloc")]
-        self.kept.ring.lock().push(record);
+        self.parts.ring.lock().push(record);
         // The lock is released before the call, so that an observer may replace the observer.
-        let observer = *self.kept.observer.lock();
+        let observer = *self.parts.observer.lock();
         if let Some(observer) = observer {
             observe(observer, &record);
         }
@@ -196,18 +196,18 @@ impl History {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn set_capacity(&self, records: usize) {
-        self.kept.ring.lock().set_capacity(records);
+        self.parts.ring.lock().set_capacity(records);
         self.activate();
     }
 
     #[cfg(feature = "alloc")]
     pub(crate) fn lost(&self) -> u64 {
-        self.kept.ring.lock().lost
+        self.parts.ring.lock().lost_count
     }
 
     #[cfg(feature = "alloc")]
     pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
-        self.kept.ring.lock().records()
+        self.parts.ring.lock().records()
     }
 }
 
@@ -231,9 +231,9 @@ fn verbosity() -> u32 {
     const UNREAD: u32 = u32::MAX;
     // No cell with a lock: a forked child could find it locked. Two threads read the same number.
     static LEVEL: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(UNREAD);
-    let known = LEVEL.load(core::sync::atomic::Ordering::Relaxed);
-    if known != UNREAD {
-        return known;
+    let level = LEVEL.load(core::sync::atomic::Ordering::Relaxed);
+    if level != UNREAD {
+        return level;
     }
     let level = std::env::var("USM_VERBOSE").ok().and_then(|text| text.trim().parse::<u32>().ok());
     let level = level.unwrap_or(0).min(UNREAD - 1);
@@ -262,12 +262,12 @@ mod ring {
         records: VecDeque<Record>,
         capacity: usize,
         /// Records that made room for later ones.
-        pub(super) lost: u64,
+        pub(super) lost_count: u64,
     }
 
     impl Ring {
         pub(super) const fn new() -> Self {
-            Self { records: VecDeque::new(), capacity: 0, lost: 0 }
+            Self { records: VecDeque::new(), capacity: 0, lost_count: 0 }
         }
 
         pub(super) fn set_capacity(&mut self, capacity: usize) {
@@ -275,7 +275,7 @@ mod ring {
             while self.records.len() > capacity {
                 self.records.pop_front();
             }
-            self.lost = 0;
+            self.lost_count = 0;
         }
 
         pub(super) fn is_enabled(&self) -> bool {
@@ -288,7 +288,7 @@ mod ring {
             }
             if self.records.len() == self.capacity {
                 self.records.pop_front();
-                self.lost += 1;
+                self.lost_count += 1;
             }
             self.records.push_back(record);
         }

@@ -93,7 +93,7 @@ impl IpcHandle {
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&Self::MAGIC);
-        let backend = Self::BACKENDS.iter().position(|known| *known == self.backend);
+        let backend = Self::BACKENDS.iter().position(|candidate| *candidate == self.backend);
         bytes[4] = backend.map_or(u8::MAX, |index| index as u8);
         bytes[5] = self.kind as u8;
         bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
@@ -140,15 +140,15 @@ impl IpcHandle {
 impl IpcHandle {
     /// Compares the parts that travelled beside the runtime's handle with the block that the
     /// runtime opened at `base`. Some runtimes do not know it.
-    fn check_block(&self, base: usize, found: &crate::backend::PointerInfo) -> Result<()> {
+    fn check_block(&self, base: usize, pointer_info: &crate::backend::PointerInfo) -> Result<()> {
         let bad = |byte| Err(ErrorKind::BadIpcHandle { byte, len: Self::BYTES }.into());
-        if found.kind == AllocKind::Unknown {
+        if pointer_info.kind == AllocKind::Unknown {
             return Ok(());
         }
-        if found.kind != self.kind {
+        if pointer_info.kind != self.kind {
             return bad(5);
         }
-        let room = found.size.saturating_sub(base.saturating_sub(found.base)) as u64;
+        let room = pointer_info.size.saturating_sub(base.saturating_sub(pointer_info.base)) as u64;
         match self.offset.checked_add(self.size) {
             Some(end) if end <= room => Ok(()),
             _ => bad(if self.offset >= room { 8 } else { 16 }),
@@ -193,8 +193,8 @@ impl<B: Backend> Allocation<B> {
         let whole = Block { pointer: base, size: whole.len(), ..*self.block() };
         let _entered = context.shared().work()?;
         // SAFETY: the context's registry has the block, and this allocation keeps it alive.
-        let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
-        let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
+        let export = unsafe { B::Ipc::export(context.raw(), &whole) };
+        let (native, offset) = export.map_err(|error| error.in_backend(backend))?;
         let life = context.shared().begin_export(address, self.size());
         let life = life.map_err(|error| error.in_backend(backend))?;
         let (offset, size) = ((offset + inside) as u64, self.size() as u64);
@@ -226,10 +226,10 @@ impl<B: Backend> Context<B> {
         let lives = || life::check(&handle.life).map_err(|error| error.in_backend(backend));
         lives()?;
         // SAFETY: the caller's promise.
-        let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
-        let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
-        let found = self.raw().query(base.addr().get()).map_err(|error| error.in_backend(backend))?;
-        handle.check_block(base.addr().get(), &found)?;
+        let memory = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
+        let (base, owner) = memory.map_err(|error| error.in_backend(backend))?;
+        let pointer_info = self.raw().query(base.addr().get()).map_err(|error| error.in_backend(backend))?;
+        handle.check_block(base.addr().get(), &pointer_info)?;
         // The memory may have been freed, and reused, between the first answer and the opening.
         lives()?;
         // Handles come from live blocks or were checked, so the numbers fit an address.

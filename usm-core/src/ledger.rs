@@ -118,9 +118,9 @@ impl Ledger {
     /// stay in use.
     #[cfg(feature = "alloc")]
     pub(crate) fn close(&self, entry: EntryId) {
-        let closed = self.state.lock().entries.close(entry);
+        let old_entry = self.state.lock().entries.close(entry);
         // Frees the entry's memory without the lock.
-        drop(closed);
+        drop(old_entry);
     }
 
     /// Bytes that count against the device's memory now.
@@ -136,13 +136,13 @@ impl Ledger {
         place: impl FnOnce(usize) -> Result<MemoryType>,
     ) -> Result<MemoryType> {
         let _locked = self.state.lock();
-        let placed = place(self.in_use())?;
-        if placed.on_device() {
+        let memory_type = place(self.in_use())?;
+        if memory_type.on_device() {
             // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are
             // distinct.
             self.add(bytes, u64::MAX);
         }
-        Ok(placed)
+        Ok(memory_type)
     }
 
     /// Cancels a reservation.
@@ -347,9 +347,9 @@ impl Ledger {
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn find(&self, entry: EntryId, address: usize) -> Option<PointerInfo> {
-        let known = self.state.lock().entries.at(entry).blocks.find(address);
-        if known.is_some() || self.has_pools.load(Ordering::Relaxed) == 0 {
-            return known;
+        let block = self.state.lock().entries.at(entry).blocks.find(address);
+        if block.is_some() || self.has_pools.load(Ordering::Relaxed) == 0 {
+            return block;
         }
         self.find_in_pools(Some(entry), address)
     }
@@ -374,9 +374,9 @@ impl Ledger {
     #[cfg(feature = "driver")]
     pub fn find_any(&self, address: usize) -> Option<PointerInfo> {
         let state = self.state.lock();
-        let known = state.entries.entries.iter().find_map(|entry| entry.blocks.find(address));
+        let block = state.entries.entries.iter().find_map(|entry| entry.blocks.find(address));
         drop(state);
-        known.or_else(|| self.find_in_pools(None, address))
+        block.or_else(|| self.find_in_pools(None, address))
     }
 }
 
@@ -399,10 +399,10 @@ impl crate::process::fork::LockAcrossFork for Ledger {
 #[cfg(feature = "alloc")]
 fn with_holdings(mut stats: Stats, pools: &[Arc<dyn Lending>]) -> Stats {
     for pool in pools {
-        let holding = pool.holding();
-        stats.reserved += holding.reserved as usize;
-        stats.cached += holding.cached as usize;
-        stats.pending += holding.pending as usize;
+        let pool_bytes = pool.holding();
+        stats.reserved += pool_bytes.reserved as usize;
+        stats.cached += pool_bytes.cached as usize;
+        stats.pending += pool_bytes.pending as usize;
     }
     stats
 }
@@ -467,9 +467,9 @@ impl Entries {
     }
 
     fn close(&mut self, entry: EntryId) -> Entry {
-        let closed = core::mem::replace(self.at(entry), Entry::new());
+        let old_entry = core::mem::replace(self.at(entry), Entry::new());
         self.vacant.push(entry.0);
-        closed
+        old_entry
     }
 
     #[inline]

@@ -76,7 +76,7 @@ impl<B: Backend> From<Pending<B>> for Inherited<B> {
 }
 
 /// A lender of any type, and the slot of one block.
-pub(crate) struct Lent<B: Backend> {
+pub(crate) struct Loan<B: Backend> {
     lender: NonNull<()>,
     take_back: unsafe fn(NonNull<()>, u32, &Block, &mut Uses<B>, &Context<B>),
     slot: u32,
@@ -84,19 +84,19 @@ pub(crate) struct Lent<B: Backend> {
 }
 
 // SAFETY: lenders are `Send` and `Sync`, and take blocks back from any thread.
-unsafe impl<B: Backend> Send for Lent<B> {}
+unsafe impl<B: Backend> Send for Loan<B> {}
 // SAFETY: as above.
-unsafe impl<B: Backend> Sync for Lent<B> {}
+unsafe impl<B: Backend> Sync for Loan<B> {}
 
-impl<B: Backend> Clone for Lent<B> {
+impl<B: Backend> Clone for Loan<B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B: Backend> Copy for Lent<B> {}
+impl<B: Backend> Copy for Loan<B> {}
 
-impl<B: Backend> Lent<B> {
+impl<B: Backend> Loan<B> {
     /// # Safety
     /// `lender` is alive.
     #[inline]

@@ -46,7 +46,7 @@ mod lazy_box;
 mod ledger;
 mod lender;
 pub mod limits;
-mod near;
+mod memcpy;
 #[cfg(feature = "alloc")]
 mod outcome;
 #[cfg(feature = "alloc")]

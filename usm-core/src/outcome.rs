@@ -28,7 +28,7 @@ struct State {
     /// Whether the result stays: a host view keeps copies away for a time only.
     is_final: bool,
     /// A wait or an event has reported it.
-    reported: bool,
+    is_reported: bool,
 }
 
 impl Outcome {
@@ -37,20 +37,20 @@ impl Outcome {
             len,
             judge,
             queue,
-            state: Mutex::new(State { result: None, is_final: false, reported: false }),
+            state: Mutex::new(State { result: None, is_final: false, is_reported: false }),
         }
     }
 
     /// Whether it is not known yet, or a failure that was not reported.
     pub(crate) fn is_unreported(&self) -> bool {
         let state = *self.state.lock();
-        !state.reported && state.result != Some(Ok(()))
+        !state.is_reported && state.result != Some(Ok(()))
     }
 
     /// The known outcome, which then counts as reported.
     pub(crate) fn take_report(&self) -> Option<Result<()>> {
         let mut state = self.state.lock();
-        state.reported |= state.is_final;
+        state.is_reported |= state.is_final;
         state.result
     }
 

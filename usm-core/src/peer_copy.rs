@@ -84,7 +84,7 @@ impl<B: Backend> Queue<B> {
         let usages = [Usage::write(dst), Usage::read(src)];
         let submit = |_: &B::Context, peer: &B::Context| {
             let mut after = Vec::new();
-            let known = [
+            let serials = [
                 usages[0].dependencies(self.id(), &mut after)?,
                 usages[1].dependencies(self.id(), &mut after)?,
             ];
@@ -92,8 +92,8 @@ impl<B: Backend> Queue<B> {
             // allocations keep the event, and the copy follows their earlier work.
             let copy = || unsafe { B::Peer::copy(self.raw(), peer, (to, from.cast_const()), len, &after) };
             let (event, position) = self.clock().position(copy)?;
-            for (usage, known) in usages.iter().zip(known) {
-                usage.record(position, event.clone(), known);
+            for (usage, serial) in usages.iter().zip(serials) {
+                usage.record(position, event.clone(), serial);
             }
             Ok(Event::of(event, ours.shared()))
         };

@@ -19,17 +19,17 @@ pub(crate) struct Position {
     /// Id of the queue; 0 for an out-of-order queue: only an in-order one orders its operations.
     pub(crate) queue: u64,
     began: u64,
-    ended: u64,
+    end_count: u64,
 }
 
 #[cfg(feature = "alloc")]
 impl Position {
     /// An operation that no queue orders after another.
-    pub(crate) const UNORDERED: Self = Self { queue: 0, began: 0, ended: 0 };
+    pub(crate) const UNORDERED: Self = Self { queue: 0, began: 0, end_count: 0 };
 
     /// Whether the queue runs this operation after the other.
     fn is_after(&self, other: &Self) -> bool {
-        self.queue != 0 && self.queue == other.queue && self.began >= other.ended
+        self.queue != 0 && self.queue == other.queue && self.began >= other.end_count
     }
 }
 
@@ -56,7 +56,7 @@ impl QueueClock {
         let began = self.counter.next();
         let event = submit()?;
         // Counts too, so that whoever begins later has seen this submission return.
-        Ok((event, Position { queue: self.queue, began, ended: self.counter.next() }))
+        Ok((event, Position { queue: self.queue, began, end_count: self.counter.next() }))
     }
 }
 
@@ -192,7 +192,7 @@ impl<B: Backend> Pending<B> {
     /// be dropped where that may call the driver.
     #[must_use = "its drop may call the driver"]
     pub fn join(&mut self, others: Self) -> Self {
-        let mut gone = Self::none();
+        let mut left_uses = Self::none();
         if self.is_empty() {
             self.context = others.context;
         }
@@ -201,14 +201,14 @@ impl<B: Backend> Pending<B> {
                 earlier.is(other.name, other.position) || earlier.position.is_after(&other.position)
             };
             if self.uses.as_slice().iter().any(stale) {
-                gone.uses.push(other);
+                left_uses.uses.push(other);
                 continue;
             }
-            let replaced = self.uses.take_out(|earlier| other.position.is_after(&earlier.position));
-            replaced.into_iter().for_each(|earlier| gone.uses.push(earlier));
+            let earlier_uses = self.uses.take_out(|earlier| other.position.is_after(&earlier.position));
+            earlier_uses.into_iter().for_each(|earlier| left_uses.uses.push(earlier));
             self.uses.push(other);
         }
-        gone
+        left_uses
     }
 
     /// The id of the in-order queue that all operations are of, whose next operation waits for none

@@ -52,7 +52,7 @@ static STAGE: AtomicU8 = AtomicU8::new(RUNS);
 struct Place {
     /// Nesting depth of the thread's calls. Only the thread writes it.
     depth: AtomicUsize,
-    taken: AtomicBool,
+    is_taken: AtomicBool,
     /// Set before the place is in the list.
     next: *mut Place,
 }
@@ -65,7 +65,7 @@ impl Place {
     fn release(&self) {
         HERE.set(ptr::null());
         self.depth.store(0, Ordering::Relaxed);
-        self.taken.store(false, Ordering::Release);
+        self.is_taken.store(false, Ordering::Release);
     }
 }
 
@@ -156,9 +156,9 @@ pub(crate) fn is_closed() -> bool {
 
 #[inline]
 fn enter(last: u8) -> Result<Inside> {
-    let here = HERE.get();
+    let own_place = HERE.get();
     // SAFETY: places are never freed.
-    let place = unsafe { here.as_ref() }.unwrap_or_else(|| claim_place());
+    let place = unsafe { own_place.as_ref() }.unwrap_or_else(|| claim_place());
     place.depth.store(place.depth.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     // The compiler must not move the load before the store. The processor still may: see
     // `wait_for_other_threads`.
@@ -189,10 +189,10 @@ fn enter_after_delay(last: u8, inside: Inside) -> Result<Inside> {
 
 #[cold]
 fn claim_place() -> &'static Place {
-    let free = all_places().find(|place| !place.taken.swap(true, Ordering::AcqRel));
+    let free = all_places().find(|place| !place.is_taken.swap(true, Ordering::AcqRel));
     let place = free.unwrap_or_else(|| {
         let mut next = PLACES.load(Ordering::Acquire);
-        let new = Place { depth: AtomicUsize::new(0), taken: AtomicBool::new(true), next };
+        let new = Place { depth: AtomicUsize::new(0), is_taken: AtomicBool::new(true), next };
         let place = Box::leak(Box::new(new));
         loop {
             place.next = next;
@@ -227,8 +227,8 @@ fn all_places() -> impl Iterator<Item = &'static Place> {
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
 fn forget_others() {
     build::forget();
-    let here = HERE.get();
-    for other in all_places().filter(|place| !ptr::eq(*place, here)) {
+    let own_place = HERE.get();
+    for other in all_places().filter(|place| !ptr::eq(*place, own_place)) {
         other.depth.store(0, Ordering::Relaxed);
     }
 }
@@ -236,8 +236,8 @@ fn forget_others() {
 /// Waits until no other thread is in a call that began before the stage changed, at most until
 /// `end`. Returns whether that is so.
 fn wait_for_other_threads(end: Instant) -> bool {
-    let here = HERE.get();
-    let mut others = all_places().filter(|place| !ptr::eq(*place, here)).peekable();
+    let own_place = HERE.get();
+    let mut others = all_places().filter(|place| !ptr::eq(*place, own_place)).peekable();
     // Helgrind would report reading the other threads' depths as a race.
     if others.peek().is_none() || cfg!(usm_valgrind) {
         return true;

@@ -121,23 +121,24 @@ impl<B: Backend> Queue<B> {
         len: usize,
         fill: &crate::ring::Fill<'_>,
     ) -> Option<Result<bool>> {
-        let checked = dst.check_range(offset, len);
-        if let Err(error) = checked.and_then(|()| check_same_context(self.context().id(), dst.context().id()))
+        let range_check = dst.check_range(offset, len);
+        if let Err(error) =
+            range_check.and_then(|()| check_same_context(self.context().id(), dst.context().id()))
         {
             return Some(Err(error));
         }
-        let ended = crate::sync::AtomicBool::new(false);
+        let has_ended = crate::sync::AtomicBool::new(false);
         let fill = |start: usize, room: &mut [core::mem::MaybeUninit<u8>]| {
             let is_full = fill(start, room);
             if !is_full {
-                ended.store(true, crate::sync::Ordering::Relaxed);
+                has_ended.store(true, crate::sync::Ordering::Relaxed);
             }
             is_full
         };
         let source = crate::ring::Process::Fill(&fill);
         // SAFETY: the caller's promise; the range has been checked.
         let outcome = unsafe { self.copy_through_ring((dst, offset), source, len, true) }?;
-        Some(outcome.map(|_| !ended.load(crate::sync::Ordering::Relaxed)))
+        Some(outcome.map(|_| !has_ended.load(crate::sync::Ordering::Relaxed)))
     }
 
     /// Copies `len` bytes of `src` from `offset` on to the program's memory at `to`, and waits, as
@@ -173,11 +174,11 @@ impl<B: Backend> Queue<B> {
             unsafe { queue.copy(to, from, len, after) }
         };
         #[cfg(feature = "alloc")]
-        let unreported = src.unreported(Access::Read);
+        let outcomes = src.unreported(Access::Read);
         // SAFETY: the copy reads the block, as the usage declares.
         unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()?;
         #[cfg(feature = "alloc")]
-        crate::run_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        crate::run_record::report(self.context(), &outcomes, self.context().shared().wait_limit())?;
         Ok(())
     }
 
@@ -195,12 +196,12 @@ impl<B: Backend> Queue<B> {
         len: usize,
     ) -> Option<Result<()>> {
         if src.is_reached_by_processor() {
-            let copied = src.processor_guard(Access::Read).map(|_guard| {
+            let outcome = src.processor_guard(Access::Read).map(|_guard| {
                 // SAFETY: the bytes are inside of the live block, whose writers have finished. The
                 // target may be a view of the same block.
                 unsafe { copy_bytes(to, src.as_ptr().wrapping_add(offset), len) };
             });
-            return Some(copied);
+            return Some(outcome);
         }
         #[cfg(feature = "driver")]
         {
@@ -235,11 +236,11 @@ impl<B: Backend> Queue<B> {
             }
         }
         // SAFETY: only this function and the copy access it.
-        let near = unsafe { staging(self.context(), len) }?;
+        let buffer = unsafe { staging(self.context(), len) }?;
         // SAFETY: new memory of that size.
-        unsafe { near.as_ptr().copy_from_nonoverlapping(from, len) };
+        unsafe { buffer.as_ptr().copy_from_nonoverlapping(from, len) };
         // The allocation is freed after the copy.
-        self.copy_bytes(dst, 0, &near, 0, len).map(Some)
+        self.copy_bytes(dst, 0, &buffer, 0, len).map(Some)
     }
 
     /// Copies the first `len` bytes of `src` to `to`, and waits.
@@ -257,11 +258,11 @@ impl<B: Backend> Queue<B> {
             return outcome;
         }
         // SAFETY: only this function and the copy access it.
-        let mut near = unsafe { staging(self.context(), len) }?;
-        let _ = self.copy_bytes(&mut near, 0, src, 0, len)?;
-        let _guard = near.host_guard(Access::Read)?;
+        let mut buffer = unsafe { staging(self.context(), len) }?;
+        let _ = self.copy_bytes(&mut buffer, 0, src, 0, len)?;
+        let _guard = buffer.host_guard(Access::Read)?;
         // SAFETY: the copy is complete, and has written that many bytes.
-        unsafe { to.copy_from_nonoverlapping(near.as_ptr(), len) };
+        unsafe { to.copy_from_nonoverlapping(buffer.as_ptr(), len) };
         Ok(())
     }
 }

@@ -133,9 +133,9 @@ impl<B: Backend> Queue<B> {
         for event in after {
             check_same_context(expected, event.context)?;
         }
-        if let [only] = usages {
-            check_same_context(expected, only.context)?;
-            limits::check_launch(shared.info(), core::iter::once(only.bytes))?;
+        if let [usage] = usages {
+            check_same_context(expected, usage.context)?;
+            limits::check_launch(shared.info(), core::iter::once(usage.bytes))?;
         } else {
             check_usages(shared, usages)?;
         }
@@ -181,10 +181,10 @@ impl<B: Backend> Queue<B> {
         if !after.is_empty() {
             events.extend(after.iter().map(|event| event.raw.clone()));
         }
-        let [only] = usages else { return self.submit_ordered_many(usages, events, run) };
-        let known = only.dependencies(self.id, &mut events)?;
+        let [usage] = usages else { return self.submit_ordered_many(usages, events, run) };
+        let last_serial = usage.dependencies(self.id, &mut events)?;
         let (event, position) = self.clock.position(|| run(&self.raw, &events))?;
-        only.record(position, event.clone(), known);
+        usage.record(position, event.clone(), last_serial);
         Ok(event)
     }
 
@@ -197,18 +197,18 @@ impl<B: Backend> Queue<B> {
         run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
     ) -> Result<B::Event> {
         let (mut few, mut many) = ([0; FEW_USAGES], alloc::vec::Vec::new());
-        let known = if let Some(few) = few.get_mut(..usages.len()) {
+        let serials = if let Some(few) = few.get_mut(..usages.len()) {
             few
         } else {
             many.resize(usages.len(), 0);
             &mut *many
         };
-        for (usage, known) in usages.iter().zip(&mut *known) {
-            *known = usage.dependencies(self.id, &mut events)?;
+        for (usage, serial) in usages.iter().zip(&mut *serials) {
+            *serial = usage.dependencies(self.id, &mut events)?;
         }
         let (event, position) = self.clock.position(|| run(&self.raw, &events))?;
-        for (usage, known) in usages.iter().zip(&*known) {
-            usage.record(position, event.clone(), *known);
+        for (usage, serial) in usages.iter().zip(&*serials) {
+            usage.record(position, event.clone(), *serial);
         }
         Ok(event)
     }

@@ -129,7 +129,7 @@ pub(crate) mod ordered {
         }
         context.collect();
         let ((block, event), position) = match native(queue, layout) {
-            Ok(given) => given,
+            Ok(allocation) => allocation,
             Err(error) => return allocate_after_refusal(queue, request, error),
         };
         if let Some(serial) = shared.allocated_within(&block) {
@@ -155,9 +155,9 @@ pub(crate) mod ordered {
         }
         match native(queue, layout) {
             Ok(((block, event), position)) => {
-                let (serial, made) = context.shared().allocated(&block);
+                let (serial, record) = context.shared().allocated(&block);
                 let allocation = allocated(queue, block, serial, event, position);
-                context.shared().record_allocation(made);
+                context.shared().record_allocation(record);
                 Ok(allocation)
             }
             Err(error) => {
@@ -216,7 +216,7 @@ pub(crate) mod ordered {
 
     /// A block that the ledger has no room for.
     #[cold]
-    fn give_back<B: Backend>(queue: &Queue<B>, block: Block, allocated: B::Event) {
+    fn give_back<B: Backend>(queue: &Queue<B>, block: Block, event: B::Event) {
         let (context, memory_type) = (queue.context(), MemoryType::of(block.kind));
         // The runtime may refuse; the bytes count until it has them.
         context.shared().reserve_unchecked(memory_type, block.size);
@@ -226,10 +226,10 @@ pub(crate) mod ordered {
             // allocation.
             unsafe { B::QueueMemory::free(queue.raw(), &block, after) }
         };
-        match free(slice::from_ref(&allocated)) {
+        match free(slice::from_ref(&event)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
             Err(_) => {
-                release_after(context, Release::Removed(block), Pending::of_events(context.id(), [allocated]))
+                release_after(context, Release::Removed(block), Pending::of_events(context.id(), [event]))
             }
         }
     }

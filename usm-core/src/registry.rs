@@ -35,12 +35,12 @@ pub(crate) struct Blocks {
     /// allocation, and then no leaf changes. A search looks here first, because all other blocks
     /// are older.
     youngest: Option<(PointerInfo, u64)>,
-    sorted: Sorted,
+    older_blocks: OlderBlocks,
 }
 
 /// All blocks but the youngest.
 #[derive(Debug)]
-struct Sorted {
+struct OlderBlocks {
     /// Base of the first block of each leaf except the first, which has all lower addresses.
     firsts: Vec<usize>,
     /// One leaf more than `firsts`, or none before the first block. Only a single leaf may be
@@ -61,7 +61,7 @@ impl Default for Blocks {
 
 impl Blocks {
     pub(crate) const fn new() -> Self {
-        Self { youngest: None, sorted: Sorted::new() }
+        Self { youngest: None, older_blocks: OlderBlocks::new() }
     }
 
     /// Adds a block and removes older entries that begin inside it, because the runtime has reused
@@ -79,7 +79,7 @@ impl Blocks {
     pub(crate) fn remove_own(&mut self, base: usize, serial: u64) {
         match self.youngest {
             Some((_, youngest)) if youngest == serial => self.youngest = None,
-            _ => self.sorted.remove_own(base, serial),
+            _ => self.older_blocks.remove_own(base, serial),
         }
     }
 
@@ -87,13 +87,13 @@ impl Blocks {
     pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
         match self.youngest {
             Some((info, _)) if info.contains(address) => Some(info),
-            _ => self.sorted.find(address),
+            _ => self.older_blocks.find(address),
         }
     }
 
     /// At least the number of blocks.
     pub(crate) fn len(&self) -> usize {
-        self.sorted.len + usize::from(self.youngest.is_some())
+        self.older_blocks.len + usize::from(self.youngest.is_some())
     }
 
     /// Calls `visit` for each block, by address.
@@ -103,11 +103,11 @@ impl Blocks {
     }
 
     /// Moves the youngest entry to its place among the others.
-    fn sort(&mut self) -> &mut Sorted {
+    fn sort(&mut self) -> &mut OlderBlocks {
         if let Some((info, serial)) = self.youngest.take() {
-            self.sorted.insert(info, serial);
+            self.older_blocks.insert(info, serial);
         }
-        &mut self.sorted
+        &mut self.older_blocks
     }
 }
 
@@ -153,7 +153,7 @@ impl Leaf {
     }
 }
 
-impl Sorted {
+impl OlderBlocks {
     const fn new() -> Self {
         Self { firsts: Vec::new(), leaves: Vec::new(), spare: None, len: 0 }
     }

@@ -141,7 +141,7 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes between memory of the process, which the device does not reach, and
     /// memory of the device from `offset` on. `None` if that is not worth it, or there are no
     /// pinned blocks. When it returns, no thread and no device accesses the memory of the process.
-    /// A copy to the device may still read the blocks if the caller is not `waiting`: then it
+    /// A copy to the device may still read the blocks if the caller is not `waits`: then it
     /// returns the event. The next copy waits for that.
     ///
     /// # Safety
@@ -154,7 +154,7 @@ impl<B: Backend> Queue<B> {
         (device, offset): (&Allocation<B>, usize),
         process: Process<'_>,
         len: usize,
-        waiting: bool,
+        waits: bool,
     ) -> Option<Result<Option<Event<B>>>> {
         let fits = device.kind() == AllocKind::Device
             && len >= LEAST
@@ -168,7 +168,7 @@ impl<B: Backend> Queue<B> {
         let part = even.clamp(LEAST_PART, BLOCK);
         // Other work is not the threads' to wait for: they belong to the program too.
         let access = if matches!(process, Process::Target(_)) { Access::Read } else { Access::Write };
-        let earlier = if waiting { device.wait_for_uses(access) } else { Ok(()) };
+        let earlier = if waits { device.wait_for_uses(access) } else { Ok(()) };
         if let Err(error) = earlier {
             return Some(Err(error));
         }
@@ -182,15 +182,15 @@ impl<B: Backend> Queue<B> {
         }
         let parts = Parts::new(&blocks, process, len, part);
         let mut transfer = Transfer::new(self, device, offset, &blocks, &parts);
-        run(threads, &mut || transfer.drive(waiting), &|| parts.work());
+        run(threads, &mut || transfer.drive(waits), &|| parts.work());
         let Transfer { last, error, .. } = transfer;
         if let Some(error) = error {
             // Blocks of unfinished parts live until their work is complete.
-            let (copied, len) = (parts.copied() as u64, core::num::NonZeroU64::new(len as u64));
-            return Some(Err(len.map_or(error, |len| error.after(Partial { copied, len }))));
+            let (copied_bytes, len) = (parts.copied() as u64, core::num::NonZeroU64::new(len as u64));
+            return Some(Err(len.map_or(error, |len| error.after(Partial { copied: copied_bytes, len }))));
         }
         ring.give(blocks);
-        Some(Ok(last.filter(|_| !waiting)))
+        Some(Ok(last.filter(|_| !waits)))
     }
 }
 
@@ -199,13 +199,13 @@ impl<B: Backend> Queue<B> {
 fn run(threads: usize, own: &mut dyn FnMut(), help: &(dyn Fn() + Sync)) {
     #[cfg(feature = "threads")]
     {
-        let alone = |_| {
+        let own_work = |_| {
             own();
             core::ops::ControlFlow::Continue(())
         };
         // The parts of `divide` are all the calling thread's, so none waits for the others.
         let (count, most) = (threads as u64, core::num::NonZeroUsize::new(threads));
-        let ran = crate::threads::divide(count, most, alone, |_| help());
+        let ran = crate::threads::divide(count, most, own_work, |_| help());
         // Refused for a number of threads that means nothing, which has been checked.
         debug_assert!(ran.is_ok());
     }

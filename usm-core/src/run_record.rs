@@ -72,7 +72,7 @@ impl<B: Backend> RunRecord<B> {
         }
         // SAFETY: the allocation stays the array's own, and is dropped with it below.
         unsafe { self.words.allocation_mut() }.read_outcome_on_drop(Arc::clone(&outcome));
-        event.with_watched(Watched { context: context.clone(), outcome })
+        event.with_watched(Watch { context: context.clone(), outcome })
     }
 }
 
@@ -96,14 +96,15 @@ pub(crate) unsafe fn read<B: Backend>(
             return;
         }
     };
-    let mut again = Again { context: &context, block, serial, outcome, words: Some(words) };
-    let Some(words) = &again.words else { return };
-    let copied = copy(outcome, &context, words);
+    let mut retry = RetryOnDrop { context: &context, block, serial, outcome, words: Some(words) };
+    let Some(words) = &retry.words else { return };
+    let record_words = copy(outcome, &context, words);
     // A host view keeps copies away for a time only.
-    let is_final = !matches!(&copied, Err(error) if matches!(error.kind, ErrorKind::HostViewLive { .. }));
-    outcome.conclude(copied.and_then(|copied| (outcome.judge)(&copied)), is_final);
+    let is_final =
+        !matches!(&record_words, Err(error) if matches!(error.kind, ErrorKind::HostViewLive { .. }));
+    outcome.conclude(record_words.and_then(|record_words| (outcome.judge)(&record_words)), is_final);
     if is_final {
-        drop(again.words.take());
+        drop(retry.words.take());
     }
 }
 
@@ -114,14 +115,14 @@ fn copy<B: Backend>(
 ) -> Result<Vec<u32>> {
     // A separate queue: in the queue of the operation the copy would wait for later work.
     let queue = context.queue(QueueOrder::OutOfOrder)?;
-    let mut copied = vec![0; outcome.len];
-    queue.read_to_slice(&mut copied, words)?;
-    Ok(copied)
+    let mut values = vec![0; outcome.len];
+    queue.read_to_slice(&mut values, words)?;
+    Ok(values)
 }
 
 /// If it is dropped with its words, the record is read again later: a host view forbade the copy,
 /// or an observer panicked during the read.
-struct Again<'r, B: Backend> {
+struct RetryOnDrop<'r, B: Backend> {
     context: &'r Context<B>,
     block: Block,
     serial: u64,
@@ -129,7 +130,7 @@ struct Again<'r, B: Backend> {
     words: Option<UsmVec<u32, Device, B>>,
 }
 
-impl<B: Backend> Drop for Again<'_, B> {
+impl<B: Backend> Drop for RetryOnDrop<'_, B> {
     fn drop(&mut self) {
         let Some(words) = self.words.take() else { return };
         if let Some(deferred) = self.context.raw().deferred() {
@@ -141,18 +142,18 @@ impl<B: Backend> Drop for Again<'_, B> {
 }
 
 /// An event's part of an operation with a record.
-pub(crate) struct Watched<B: Backend> {
+pub(crate) struct Watch<B: Backend> {
     context: Context<B>,
     outcome: Arc<Outcome>,
 }
 
-impl<B: Backend> Clone for Watched<B> {
+impl<B: Backend> Clone for Watch<B> {
     fn clone(&self) -> Self {
         Self { context: self.context.clone(), outcome: Arc::clone(&self.outcome) }
     }
 }
 
-impl<B: Backend> Watched<B> {
+impl<B: Backend> Watch<B> {
     /// Call once the operation is complete.
     pub(crate) fn check(&self, limit: Duration) -> Result<()> {
         wait_for_report(&self.context, &self.outcome, &Deadline::after(limit))
@@ -179,12 +180,12 @@ fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline
 /// The first failure of operations that a wait found complete; all of them count as reported.
 pub(crate) fn report<B: Backend>(
     context: &Context<B>,
-    unreported: &[Arc<Outcome>],
+    outcomes: &[Arc<Outcome>],
     limit: Duration,
 ) -> Result<()> {
     let deadline = Deadline::after(limit);
     let mut first = Ok(());
-    for outcome in unreported.iter().filter(|outcome| outcome.is_unreported()) {
+    for outcome in outcomes.iter().filter(|outcome| outcome.is_unreported()) {
         first = first.and(wait_for_report(context, outcome, &deadline));
     }
     first

@@ -7,7 +7,7 @@
 use core::mem::MaybeUninit;
 
 use crate::backend::StridedAxis as Axis;
-use crate::near;
+use crate::memcpy;
 use crate::strided::Plan;
 
 /// # Safety
@@ -31,10 +31,10 @@ pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
 unsafe fn copy_elements<T: Copy, const TILE: usize>(plan: &Plan, dst: *mut u8, src: *const u8) {
     let axes = plan.axes();
     let place = |to, from| (dst.wrapping_add(to), src.wrapping_add(from));
-    let copied = match (plan.with_tiles(), axes.last()) {
-        (Some(tiled), _) => {
-            let [.., outer, inner] = tiled.axes() else { return };
-            tiled.visit(2, |to, from| {
+    let outcome = match (plan.with_tiles(), axes.last()) {
+        (Some(tiled_plan), _) => {
+            let [.., outer, inner] = tiled_plan.axes() else { return };
+            tiled_plan.visit(2, |to, from| {
                 let (to, from) = place(to, from);
                 // SAFETY: the caller's promise, for the runs along these axes.
                 unsafe { copy_tiles::<T, TILE>(to, from, *outer, *inner) };
@@ -54,18 +54,18 @@ unsafe fn copy_elements<T: Copy, const TILE: usize>(plan: &Plan, dst: *mut u8, s
             Ok(())
         }),
     };
-    debug_assert!(copied.is_ok(), "the closures never fail");
+    debug_assert!(outcome.is_ok(), "the closures never fail");
 }
 
 /// # Safety
 /// As [`copy_runs`], for runs of any width.
 unsafe fn copy_wide_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
-    let copied = plan.visit(0, |to, from| {
+    let outcome = plan.visit(0, |to, from| {
         // SAFETY: the caller's promise.
-        unsafe { near::copy(dst.wrapping_add(to), src.wrapping_add(from), plan.run) };
+        unsafe { memcpy::copy(dst.wrapping_add(to), src.wrapping_add(from), plan.run) };
         Ok(())
     });
-    debug_assert!(copied.is_ok(), "the closure never fails");
+    debug_assert!(outcome.is_ok(), "the closure never fails");
 }
 
 /// Copies the elements along two axes in tiles of `TILE` by `TILE` elements. A dense tile goes
@@ -225,17 +225,17 @@ unsafe fn fill_elements<T: Copy>(dst: *mut u8, pattern: &[u8], len: usize) {
 /// As [`fill_pattern`].
 unsafe fn fill_by_doubling(dst: *mut u8, pattern: &[u8], len: usize) {
     const BLOCK: usize = 16 << 10;
-    let mut written = pattern.len().min(len);
+    let mut filled_len = pattern.len().min(len);
     // SAFETY: the caller's promise; the pattern is not among the bytes.
-    unsafe { dst.copy_from_nonoverlapping(pattern.as_ptr(), written) };
-    let mut block = written;
-    while written < len {
-        let next = block.min(len - written);
+    unsafe { dst.copy_from_nonoverlapping(pattern.as_ptr(), filled_len) };
+    let mut block = filled_len;
+    while filled_len < len {
+        let next = block.min(len - filled_len);
         // SAFETY: as above; the block lies before what is written now.
-        unsafe { dst.wrapping_add(written).copy_from_nonoverlapping(dst, next) };
-        written += next;
-        if written <= BLOCK {
-            block = written;
+        unsafe { dst.wrapping_add(filled_len).copy_from_nonoverlapping(dst, next) };
+        filled_len += next;
+        if filled_len <= BLOCK {
+            block = filled_len;
         }
     }
 }

@@ -227,4 +227,4 @@ pub fn admit<B: Backend>(context: &Context<B>) -> Result<Admitted> {
 #[must_use = "the runtime may be taken apart as soon as it is dropped"]
 #[allow(dead_code, reason = "kept for its drop")]
 #[allow(missing_debug_implementations, reason = "only held")]
-pub struct Admitted(crate::context_state::Entered);
+pub struct Admitted(crate::context_state::EntryGuard);

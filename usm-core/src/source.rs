@@ -90,7 +90,7 @@ pub trait MemorySource<B: Backend> {
     /// # Errors
     /// As [`allocate`](Self::allocate).
     fn allocate_zeroed(&self, request: &Request) -> Result<(Allocation<B>, bool)> {
-        self.allocate(request).map(|made| (made, false))
+        self.allocate(request).map(|allocation| (allocation, false))
     }
 
     /// The context that the memory belongs to.

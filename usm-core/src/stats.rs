@@ -87,22 +87,22 @@ impl fmt::Display for Stats {
 /// as possible.
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    allocated: usize,
-    freed: usize,
+    allocation_count: usize,
+    free_count: usize,
     peak: usize,
     allocations: usize,
     frees: usize,
 }
 
 impl Row {
-    const NONE: Self = Self { allocated: 0, freed: 0, peak: 0, allocations: 0, frees: 0 };
+    const NONE: Self = Self { allocation_count: 0, free_count: 0, peak: 0, allocations: 0, frees: 0 };
 
     /// Returns (current, peak).
     #[inline]
     fn add(&mut self, bytes: usize) -> (usize, usize) {
-        self.allocated = self.allocated.wrapping_add(bytes);
+        self.allocation_count = self.allocation_count.wrapping_add(bytes);
         self.allocations = self.allocations.wrapping_add(1);
-        let current = self.allocated.wrapping_sub(self.freed);
+        let current = self.allocation_count.wrapping_sub(self.free_count);
         if current > self.peak {
             self.peak = current;
         }
@@ -111,16 +111,16 @@ impl Row {
 
     #[inline]
     fn remove(&mut self, bytes: usize) -> (usize, usize) {
-        self.freed = self.freed.wrapping_add(bytes);
+        self.free_count = self.free_count.wrapping_add(bytes);
         self.frees = self.frees.wrapping_add(1);
-        (self.allocated.wrapping_sub(self.freed), self.peak)
+        (self.allocation_count.wrapping_sub(self.free_count), self.peak)
     }
 
     fn counters(&self) -> Counters {
         Counters {
-            current: self.allocated.wrapping_sub(self.freed),
+            current: self.allocation_count.wrapping_sub(self.free_count),
             peak: self.peak,
-            total: self.allocated,
+            total: self.allocation_count,
             live: self.allocations.wrapping_sub(self.frees),
             count: self.allocations,
         }
@@ -134,7 +134,7 @@ pub(crate) struct Tally {
     /// Bytes of all types; a query adds up the rest of the sum.
     current: usize,
     peak: usize,
-    leaked: usize,
+    leak_count: usize,
     /// Apart from all others.
     ring: Row,
     ring_refusals: usize,
@@ -143,7 +143,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) const fn new() -> Self {
         let (by_type, ring) = ([Row::NONE; 4], Row::NONE);
-        Self { by_type, current: 0, peak: 0, leaked: 0, ring, ring_refusals: 0 }
+        Self { by_type, current: 0, peak: 0, leak_count: 0, ring, ring_refusals: 0 }
     }
 
     #[cfg(feature = "driver")]
@@ -181,11 +181,11 @@ impl Tally {
     #[cfg(feature = "alloc")]
     pub(crate) fn report(&mut self, memory_type: MemoryType, flow: &Flow) {
         let row = &mut self.by_type[memory_type.index()];
-        row.allocated = row.allocated.wrapping_add(flow.allocated as usize);
-        row.freed = row.freed.wrapping_add(flow.freed as usize);
+        row.allocation_count = row.allocation_count.wrapping_add(flow.allocated as usize);
+        row.free_count = row.free_count.wrapping_add(flow.freed as usize);
         row.allocations = row.allocations.wrapping_add(flow.allocations as usize);
         row.frees = row.frees.wrapping_add(flow.frees as usize);
-        row.peak = row.peak.max(row.allocated.wrapping_sub(row.freed));
+        row.peak = row.peak.max(row.allocation_count.wrapping_sub(row.free_count));
         let change = (flow.allocated as usize).wrapping_sub(flow.freed as usize);
         self.current = self.current.wrapping_add(change);
         self.peak = self.peak.max(self.current);
@@ -194,19 +194,19 @@ impl Tally {
     #[cfg(feature = "alloc")]
     pub(crate) fn current_and_peak(&self, memory_type: MemoryType) -> (usize, usize) {
         let row = &self.by_type[memory_type.index()];
-        (row.allocated.wrapping_sub(row.freed), row.peak)
+        (row.allocation_count.wrapping_sub(row.free_count), row.peak)
     }
 
     #[cfg(feature = "alloc")]
     pub(crate) fn leak(&mut self) {
-        self.leaked = self.leaked.wrapping_add(1);
+        self.leak_count = self.leak_count.wrapping_add(1);
     }
 
     /// Sets the peaks to the live bytes.
     pub(crate) fn reset_peak(&mut self) {
         self.peak = self.current;
         let rows = self.by_type.iter_mut().chain([&mut self.ring]);
-        rows.for_each(|row| row.peak = row.allocated.wrapping_sub(row.freed));
+        rows.for_each(|row| row.peak = row.allocation_count.wrapping_sub(row.free_count));
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
@@ -215,6 +215,6 @@ impl Tally {
         by_type.iter().for_each(|row| sum.add(row));
         (sum.current, sum.peak) = (self.current, self.peak);
         let (ring, ring_refusals) = (self.ring.counters(), self.ring_refusals);
-        Stats { by_type, sum, leaked: self.leaked, ring, ring_refusals, ..Stats::default() }
+        Stats { by_type, sum, leaked: self.leak_count, ring, ring_refusals, ..Stats::default() }
     }
 }

@@ -221,7 +221,7 @@ impl Plan {
         if self.len == AXES {
             return Err(ErrorKind::SizeOverflow.into());
         }
-        let place = self.axes[..self.len].partition_point(|known| known.to >= axis.to);
+        let place = self.axes[..self.len].partition_point(|outer_axis| outer_axis.to >= axis.to);
         self.axes.copy_within(place..self.len, place + 1);
         self.axes[place] = axis;
         self.len += 1;
@@ -230,39 +230,39 @@ impl Plan {
 
     /// Each axis of the destination must step over everything that the axes below it cover.
     fn refuse_aliases(&self) -> Result<()> {
-        let mut covered = self.run;
+        let mut span = self.run;
         for (axis, Axis { extent, to, .. }) in self.axes[..self.len].iter().enumerate().rev() {
-            if *to < covered {
+            if *to < span {
                 let stride = *to;
-                return Err(ErrorKind::DestinationAliases { axis, stride, least: covered }.into());
+                return Err(ErrorKind::DestinationAliases { axis, stride, least: span }.into());
             }
             // Inside the range that `Strided::new` checked.
-            covered += to * (extent - 1);
+            span += to * (extent - 1);
         }
         Ok(())
     }
 
     /// Merges axes that continue each other on both sides.
     fn merge(&mut self) {
-        let mut kept = 0_usize;
+        let mut count = 0_usize;
         for index in 0..self.len {
             let inner = self.axes[index];
-            let continued = kept.checked_sub(1).filter(|outer| {
+            let outer = count.checked_sub(1).filter(|outer| {
                 let outer = self.axes[*outer];
                 let extent = inner.extent as isize;
                 outer.to == inner.to * inner.extent && Some(outer.from) == inner.from.checked_mul(extent)
             });
-            match continued {
+            match outer {
                 Some(outer) => {
                     self.axes[outer] = Axis { extent: self.axes[outer].extent * inner.extent, ..inner }
                 }
                 None => {
-                    self.axes[kept] = inner;
-                    kept += 1;
+                    self.axes[count] = inner;
+                    count += 1;
                 }
             }
         }
-        self.len = kept;
+        self.len = count;
     }
 
     /// Makes the innermost axis the run if it is dense.
@@ -285,9 +285,9 @@ impl Plan {
         if dense.from == 0 || dense.from.unsigned_abs() >= inner.from.unsigned_abs() {
             return None;
         }
-        let mut tiled = *self;
-        tiled.axes[place..outer.len()].rotate_left(1);
-        Some(tiled)
+        let mut tiled_plan = *self;
+        tiled_plan.axes[place..outer.len()].rotate_left(1);
+        Some(tiled_plan)
     }
 
     /// Parts of about `bytes` along the outermost long axis or, of one run, of bytes; `None` if

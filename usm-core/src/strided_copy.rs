@@ -132,24 +132,24 @@ impl<B: Backend> Queue<B> {
         Ok(event)
     }
 
-    /// The caller has exclusive access to the destination. `waiting` means that it would wait for
+    /// The caller has exclusive access to the destination. `waits` means that it would wait for
     /// the event at once.
     fn strided(
         &self,
         ends: Ends<'_, B>,
         to: &Strided<'_>,
         from: &Strided<'_>,
-        waiting: bool,
+        waits: bool,
     ) -> Result<Option<Event<B>>> {
-        if waiting && to.is_dense() && to.has_places_of(from) {
+        if waits && to.is_dense() && to.has_places_of(from) {
             for end in [ends.dst, ends.src] {
                 check_same_context(self.context().id(), end.context().id())?;
             }
             let (to, from) = (to.range(), from.range());
             // SAFETY: the caller has exclusive access to the destination, and writers of the source
             // need it.
-            let copied = unsafe { ends.dst.copy_by_processor(to.start, ends.src, from.start, to.len()) };
-            if let Some(outcome) = copied {
+            let outcome = unsafe { ends.dst.copy_by_processor(to.start, ends.src, from.start, to.len()) };
+            if let Some(outcome) = outcome {
                 return outcome.map(|()| None);
             }
         }
@@ -163,16 +163,16 @@ impl<B: Backend> Queue<B> {
             check_same_context(self.context().id(), end.context().id())?;
         }
         if ends.ranges_overlap(&plan) {
-            return self.copy_through_temporary(ends, to, from, waiting);
+            return self.copy_through_temporary(ends, to, from, waits);
         }
         let runs = plan.runs();
         let both = [ends.dst, ends.src];
-        let reached = both.map(Allocation::is_reached_by_processor);
-        if waiting && reached == [true; 2] && self.is_for_host(ends, &plan) {
-            return self.copy_on_host(ends, &plan, waiting);
+        let host_access = both.map(Allocation::is_reached_by_processor);
+        if waits && host_access == [true; 2] && self.is_for_host(ends, &plan) {
+            return self.copy_on_host(ends, &plan, waits);
         }
         #[cfg(feature = "driver")]
-        if waiting && runs == 1 {
+        if waits && runs == 1 {
             if let Some(outcome) = self.copy_span_through_ring(ends, &plan) {
                 return outcome.map(|()| None);
             }
@@ -188,9 +188,9 @@ impl<B: Backend> Queue<B> {
                 }
             }
             [to_device, from_device] if runs > FEW_RUNS => {
-                let strided = (to_device && !to.is_dense()) || (from_device && !from.is_dense());
-                let packed = strided.then(|| self.copy_through_device(ends, to, from, waiting));
-                if let Some(outcome) = packed.flatten() {
+                let has_strides = (to_device && !to.is_dense()) || (from_device && !from.is_dense());
+                let result = has_strides.then(|| self.copy_through_device(ends, to, from, waits));
+                if let Some(outcome) = result.flatten() {
                     return outcome;
                 }
             }
@@ -206,10 +206,13 @@ impl<B: Backend> Queue<B> {
             }
         }
         let ranges = [plan.to_range, plan.from_range];
-        let staged: usize =
-            ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
-        if staged / BYTES_AN_OPERATION <= runs {
-            self.copy_on_host(ends, &plan, waiting)
+        let staged_bytes: usize = ranges
+            .iter()
+            .zip(host_access)
+            .map(|((low, high), is_near)| if is_near { 0 } else { high - low })
+            .sum();
+        if staged_bytes / BYTES_AN_OPERATION <= runs {
+            self.copy_on_host(ends, &plan, waits)
         } else {
             self.copy_by_runs(ends, &plan).map(Some)
         }
@@ -295,11 +298,11 @@ impl<B: Backend> Queue<B> {
         ends: Ends<'_, B>,
         to: &Strided<'_>,
         from: &Strided<'_>,
-        waiting: bool,
+        waits: bool,
     ) -> Option<Result<Option<Event<B>>>> {
         let request = Request::new(AllocKind::Device, to.elements() * to.item());
         let dense = self.context().allocate(&request).ok()?;
-        Some(self.copy_through(&dense, ends, to, from, waiting))
+        Some(self.copy_through(&dense, ends, to, from, waits))
     }
 
     /// Copies the innermost axis by the runtime's own copy of rows. `None` if it has none or
@@ -336,12 +339,13 @@ impl<B: Backend> Queue<B> {
 
     /// Copies all runs on this thread, with staging memory for a side that it cannot access. `None`
     /// if the copy is complete.
-    fn copy_on_host(&self, ends: Ends<'_, B>, plan: &Plan, waiting: bool) -> Result<Option<Event<B>>> {
+    fn copy_on_host(&self, ends: Ends<'_, B>, plan: &Plan, waits: bool) -> Result<Option<Event<B>>> {
         let near_src = self.stage(ends.src, plan.from_range, true)?;
         let near_dst = self.stage(ends.dst, plan.to_range, !plan.is_dense())?;
         {
-            let (src, src_low) = near_src.as_ref().map_or((ends.src, 0), |near| (near, plan.from_range.0));
-            let (dst, dst_low) = near_dst.as_ref().map_or((ends.dst, 0), |near| (near, plan.to_range.0));
+            let (src, src_low) =
+                near_src.as_ref().map_or((ends.src, 0), |buffer| (buffer, plan.from_range.0));
+            let (dst, dst_low) = near_dst.as_ref().map_or((ends.dst, 0), |buffer| (buffer, plan.to_range.0));
             let _reading = src.processor_guard(Access::Read)?;
             let _writing = dst.processor_guard(Access::Write)?;
             let (to, from) = (dst.as_ptr().wrapping_sub(dst_low), src.as_ptr().wrapping_sub(src_low));
@@ -350,11 +354,11 @@ impl<B: Backend> Queue<B> {
             // destination, and writers of the source need exclusive access.
             unsafe { copy_runs_divided(plan, to, from) };
         }
-        let Some(near) = near_dst else { return Ok(None) };
-        let (start, len) = (plan.to_range.0, near.size());
+        let Some(buffer) = near_dst else { return Ok(None) };
+        let (start, len) = (plan.to_range.0, buffer.size());
         #[cfg(feature = "driver")]
-        if waiting {
-            let source = crate::ring::Process::Source(near.as_ptr().cast_const());
+        if waits {
+            let source = crate::ring::Process::Source(buffer.as_ptr().cast_const());
             // SAFETY: a checked range, and memory that only this call knows; the caller has
             // exclusive access to the destination.
             if let Some(outcome) = unsafe { self.copy_through_ring((ends.dst, start), source, len, true) } {
@@ -362,38 +366,38 @@ impl<B: Backend> Queue<B> {
             }
         }
         #[cfg(not(feature = "driver"))]
-        let _ = waiting;
-        self.copy_span(ends.dst, start, &near, 0, len).map(Some)
+        let _ = waits;
+        self.copy_span(ends.dst, start, &buffer, 0, len).map(Some)
     }
 
     /// Staging memory for a range that the host cannot access, with the range's content if
-    /// `filled`.
+    /// `fills`.
     fn stage(
         &self,
         memory: &Allocation<B>,
         (low, high): (usize, usize),
-        filled: bool,
+        fills: bool,
     ) -> Result<Option<Allocation<B>>> {
         if memory.is_reached_by_processor() {
             return Ok(None);
         }
         // SAFETY: only the host and the copies of spans access it.
-        let near = unsafe { staging(self.context(), high - low) }?;
-        if !filled {
-            return Ok(Some(near));
+        let buffer = unsafe { staging(self.context(), high - low) }?;
+        if !fills {
+            return Ok(Some(buffer));
         }
         #[cfg(feature = "driver")]
         {
-            let target = crate::ring::Process::Target(near.as_ptr());
+            let target = crate::ring::Process::Target(buffer.as_ptr());
             // SAFETY: a checked range, and memory that only this call knows. The caller keeps work
             // that writes the range away.
             let outcome = unsafe { self.copy_through_ring((memory, low), target, high - low, true) };
             if let Some(outcome) = outcome {
-                return outcome.map(|_| Some(near));
+                return outcome.map(|_| Some(buffer));
             }
         }
-        let _ = self.copy_span(&near, 0, memory, low, high - low)?;
-        Ok(Some(near))
+        let _ = self.copy_span(&buffer, 0, memory, low, high - low)?;
+        Ok(Some(buffer))
     }
 
     /// Copies `len` bytes between different allocations. The caller has exclusive access to the
@@ -425,12 +429,12 @@ impl<B: Backend> Queue<B> {
         ends: Ends<'_, B>,
         to: &Strided<'_>,
         from: &Strided<'_>,
-        waiting: bool,
+        waits: bool,
     ) -> Result<Option<Event<B>>> {
         let size = to.elements() * to.item();
         // SAFETY: only the host and these copies access it.
         let dense = unsafe { staging(self.context(), size) }?;
-        self.copy_through(&dense, ends, to, from, waiting)
+        self.copy_through(&dense, ends, to, from, waits)
     }
 
     /// Copies to dense memory of the elements in C order, and from there.
@@ -440,11 +444,11 @@ impl<B: Backend> Queue<B> {
         ends: Ends<'_, B>,
         to: &Strided<'_>,
         from: &Strided<'_>,
-        waiting: bool,
+        waits: bool,
     ) -> Result<Option<Event<B>>> {
         to.with_dense_layout(|layout| {
-            let _ = self.strided(Ends { dst: dense, src: ends.src }, layout, from, waiting)?;
-            self.strided(Ends { dst: ends.dst, src: dense }, to, layout, waiting)
+            let _ = self.strided(Ends { dst: dense, src: ends.src }, layout, from, waits)?;
+            self.strided(Ends { dst: ends.dst, src: dense }, to, layout, waits)
         })
     }
 }
@@ -498,7 +502,7 @@ impl<B: Backend> Queue<B> {
                     Ok(())
                 })?;
                 match &mut events[..] {
-                    [only] => Ok(only.clone()),
+                    [dependency] => Ok(dependency.clone()),
                     all => barrier(queue, all),
                 }
             })

@@ -71,9 +71,9 @@ pub(crate) fn pause() {
 /// releasing the list's lock.
 #[cfg(feature = "alloc")]
 pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) -> alloc::vec::Vec<T> {
-    let (gone, kept) = core::mem::take(list).into_iter().partition(leave);
-    *list = kept;
-    gone
+    let (removed_entries, rest) = core::mem::take(list).into_iter().partition(leave);
+    *list = rest;
+    removed_entries
 }
 
 /// A counter that threads share, 64 bits on every target.

@@ -19,14 +19,14 @@ use crate::typed::UsmVec;
 use crate::{AllocKind, Context};
 
 /// A box that other code writes through its address; no reference to it exists meanwhile.
-struct Boxed<T>(NonNull<[T]>);
+struct SystemBox<T>(NonNull<[T]>);
 
 // SAFETY: it owns its elements as the box does.
-unsafe impl<T: Send> Send for Boxed<T> {}
+unsafe impl<T: Send> Send for SystemBox<T> {}
 // SAFETY: a shared reference to it gives no access to the elements.
-unsafe impl<T: Sync> Sync for Boxed<T> {}
+unsafe impl<T: Sync> Sync for SystemBox<T> {}
 
-impl<T> Boxed<T> {
+impl<T> SystemBox<T> {
     fn new(elements: Box<[T]>) -> Self {
         Self(NonNull::from(Box::leak(elements)))
     }
@@ -39,7 +39,7 @@ impl<T> Boxed<T> {
     }
 }
 
-impl<T> Drop for Boxed<T> {
+impl<T> Drop for SystemBox<T> {
     fn drop(&mut self) {
         // SAFETY: as in `into_box`, which does not drop the value.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -66,12 +66,12 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
         if size == 0 {
             return Err((elements, ErrorKind::ZeroSize.into()));
         }
-        let boxed = Boxed::new(elements);
+        let owner = SystemBox::new(elements);
         let block =
-            Block { pointer: boxed.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
+            Block { pointer: owner.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
         // SAFETY: the device can access the memory like host memory, the box keeps it alive, and no
         // other code has it.
-        let allocation = unsafe { Allocation::foreign(context.clone(), block, Box::new(boxed)) };
+        let allocation = unsafe { Allocation::foreign(context.clone(), block, Box::new(owner)) };
         // SAFETY: the box's elements are initialised, and `Pod` keeps them so whatever is written.
         unsafe { Self::from_allocation(allocation, len) }
             .map_err(|_| unreachable!("a box of `T` holds its elements, aligned"))
@@ -88,8 +88,8 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
             return Err((self, error));
         }
         let len = self.len();
-        match self.into_allocation().into_owner::<Boxed<T>>() {
-            Ok(boxed) => Ok(boxed.into_box()),
+        match self.into_allocation().into_owner::<SystemBox<T>>() {
+            Ok(owner) => Ok(owner.into_box()),
             Err(allocation) => {
                 // SAFETY: it was an array of that length just before.
                 let array = unsafe { Self::from_allocation(allocation, len) }

@@ -79,8 +79,8 @@ struct Pool {
 /// [`ErrorKind::BadSetting`] above [`MOST`].
 pub fn set(threads: NonZeroUsize) -> Result<()> {
     if threads.get() > MOST {
-        let wanted = WANTED;
-        return Err(ErrorKind::BadSetting { name: "the number of threads", wanted }.into());
+        let least = WANTED;
+        return Err(ErrorKind::BadSetting { name: "the number of threads", wanted: least }.into());
     }
     STATED.store(threads.get(), Ordering::Relaxed);
     Ok(())
@@ -91,15 +91,15 @@ pub fn set(threads: NonZeroUsize) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::BadSetting`] if `USM_NUM_THREADS` is no number from 1 to [`MOST`].
 pub fn count() -> Result<NonZeroUsize> {
-    let stated = stated()?;
-    let found = if is_alone(stated) { 1 } else { pool(stated).map_or(1, |(_, size)| size) };
-    Ok(NonZeroUsize::new(found).unwrap_or(NonZeroUsize::MIN))
+    let setting = stated()?;
+    let number = if is_alone(setting) { 1 } else { pool(setting).map_or(1, |(_, size)| size) };
+    Ok(NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN))
 }
 
 /// Runs `count` parts of some work, numbered from 0, and returns when they are done: the number of
-/// parts, or fewer if `alone` broke.
+/// parts, or fewer if `own_work` broke.
 ///
-/// `alone` runs parts on the calling thread, and may end the work, in which case parts that were
+/// `own_work` runs parts on the calling thread, and may end the work, in which case parts that were
 /// not begun stay undone; those that were are the first ones. `others` runs on each other thread
 /// that helps, and runs the parts that it takes of its [`Shares`]; it may take none. If `threads`
 /// states a number, the work is divided at once, between at most so many.
@@ -110,14 +110,15 @@ pub fn count() -> Result<NonZeroUsize> {
 pub fn divide(
     count: u64,
     threads: Option<NonZeroUsize>,
-    mut alone: impl FnMut(Range<u64>) -> ControlFlow<()>,
+    mut own_work: impl FnMut(Range<u64>) -> ControlFlow<()>,
     others: impl Fn(&Shares) + Sync,
 ) -> Result<u64> {
-    divide_if(count, threads, || true, |parts, _| alone(parts), others)
+    divide_if(count, threads, || true, |parts, _| own_work(parts), others)
 }
 
-/// As [`divide`], if `may` says so: it is asked once, when other threads are worth waking. `alone`
-/// gets the shares too, to [stop the other threads for a while](Shares::while_others_wait).
+/// As [`divide`], if `may` says so: it is asked once, when other threads are worth waking.
+/// `own_work` gets the shares too, to [stop the other threads for a
+/// while](Shares::while_others_wait).
 ///
 /// # Errors
 /// As for [`divide`].
@@ -125,37 +126,37 @@ pub fn divide_if(
     count: u64,
     threads: Option<NonZeroUsize>,
     may: impl FnOnce() -> bool,
-    mut alone: impl FnMut(Range<u64>, &Shares) -> ControlFlow<()>,
+    mut own_work: impl FnMut(Range<u64>, &Shares) -> ControlFlow<()>,
     others: impl Fn(&Shares) + Sync,
 ) -> Result<u64> {
-    let stated = stated()?;
+    let setting = stated()?;
     let mut shares = Shares::new(count);
     if let Some(most) = threads {
         let most = most.get() as u64;
         shares.grain = (count / 64 / most).max(1);
-        shares.run(most, stated, may, alone, others);
+        shares.run(most, setting, may, own_work, others);
         return Ok(shares.done());
     }
-    let (mut done, mut step) = (0, (count / 64).max(1));
+    let (mut end_of_done, mut step) = (0, (count / 64).max(1));
     let start = Instant::now();
-    while done < count {
-        let end = done.saturating_add(step).min(count);
-        let flow = alone(done..end, &shares);
-        done = end;
+    while end_of_done < count {
+        let end = end_of_done.saturating_add(step).min(count);
+        let flow = own_work(end_of_done..end, &shares);
+        end_of_done = end;
         if flow.is_break() {
             break;
         }
-        let (elapsed, rest) = (start.elapsed().as_nanos(), count - done);
+        let (elapsed, rest) = (start.elapsed().as_nanos(), count - end_of_done);
         // The first parts may be the fastest ones, so the time is taken again.
-        step = done.saturating_mul(3);
-        if elapsed * u128::from(rest) > WORTHWHILE * u128::from(done) {
-            shares.next = AtomicU64::new(done);
-            shares.grain = (u128::from(done) * GRAIN / elapsed).max(1) as u64;
-            shares.run(u64::MAX, stated, may, alone, others);
+        step = end_of_done.saturating_mul(3);
+        if elapsed * u128::from(rest) > WORTHWHILE * u128::from(end_of_done) {
+            shares.next = AtomicU64::new(end_of_done);
+            shares.grain = (u128::from(end_of_done) * GRAIN / elapsed).max(1) as u64;
+            shares.run(u64::MAX, setting, may, own_work, others);
             return Ok(shares.done());
         }
     }
-    Ok(done)
+    Ok(end_of_done)
 }
 
 /// Parts of work that threads take.
@@ -237,14 +238,14 @@ impl Shares {
     fn run(
         &mut self,
         most: u64,
-        stated: Option<NonZeroUsize>,
+        setting: Option<NonZeroUsize>,
         may: impl FnOnce() -> bool,
-        mut alone: impl FnMut(Range<u64>, &Self) -> ControlFlow<()>,
+        mut own_work: impl FnMut(Range<u64>, &Self) -> ControlFlow<()>,
         others: impl Fn(&Self) + Sync,
     ) {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let useful = ((end - next) / self.grain).min(most);
-        let pool = if useful <= 1 || is_alone(stated) || !may() { None } else { pool(stated) };
+        let pool = if useful <= 1 || is_alone(setting) || !may() { None } else { pool(setting) };
         let pool = pool.filter(|(_, size)| *size > 1);
         let crew = pool.map(|_| Arc::new(Crew::new()));
         if let Some((_, size)) = pool {
@@ -254,7 +255,7 @@ impl Shares {
         let shares = &*self;
         let mut own = || {
             while let Some(parts) = shares.take() {
-                if alone(parts, shares).is_break() {
+                if own_work(parts, shares).is_break() {
                     return shares.close();
                 }
             }
@@ -285,9 +286,9 @@ const WANTED: &str = "a number of threads from 1 to 4096";
 /// # Errors
 /// [`ErrorKind::BadSetting`] if `USM_NUM_THREADS` is no number from 1 to [`MOST`].
 pub fn stated() -> Result<Option<NonZeroUsize>> {
-    let mut stated = STATED.load(Ordering::Relaxed);
-    if stated == UNREAD {
-        let found = match std::env::var_os(VARIABLE).as_deref().map(std::ffi::OsStr::to_str) {
+    let mut setting = STATED.load(Ordering::Relaxed);
+    if setting == UNREAD {
+        let value = match std::env::var_os(VARIABLE).as_deref().map(std::ffi::OsStr::to_str) {
             None | Some(Some("")) => NONE,
             Some(text) => match text.and_then(|text| text.trim().parse::<usize>().ok()) {
                 Some(number @ 1..=MOST) => number,
@@ -296,9 +297,9 @@ pub fn stated() -> Result<Option<NonZeroUsize>> {
         };
         // A number that another thread has set meanwhile stays.
         let order = Ordering::Relaxed;
-        stated = STATED.compare_exchange(UNREAD, found, order, order).map_or_else(|set| set, |_| found);
+        setting = STATED.compare_exchange(UNREAD, value, order, order).map_or_else(|set| set, |_| value);
     }
-    match stated {
+    match setting {
         BAD => Err(ErrorKind::BadSetting { name: VARIABLE, wanted: WANTED }.into()),
         NONE => Ok(None),
         number => Ok(NonZeroUsize::new(number)),
@@ -306,18 +307,19 @@ pub fn stated() -> Result<Option<NonZeroUsize>> {
 }
 
 /// Whether the calling thread works alone, for a reason that needs no pool.
-fn is_alone(stated: Option<NonZeroUsize>) -> bool {
+fn is_alone(setting: Option<NonZeroUsize>) -> bool {
     // If a thread of the pool waited here, it would run other parts of the program's own work
     // meanwhile, which may wait for the memory of this one.
-    stated.is_some_and(|stated| stated.get() == 1) || rayon_core::current_thread_index().is_some()
+    setting.is_some_and(|setting| setting.get() == 1) || rayon_core::current_thread_index().is_some()
 }
 
 /// The pool, [`None`] for rayon's own, and the number of threads to use of it.
-fn pool(stated: Option<NonZeroUsize>) -> Option<(Option<&'static ThreadPool>, usize)> {
+fn pool(setting: Option<NonZeroUsize>) -> Option<(Option<&'static ThreadPool>, usize)> {
     // An error with a source says that there are no threads, others that the pool exists.
     let make = || {
-        let built = ThreadPoolBuilder::new().num_threads(stated.map_or(0, NonZeroUsize::get)).build_global();
-        let fine = built.err().is_none_or(|error| error.source().is_none());
+        let result =
+            ThreadPoolBuilder::new().num_threads(setting.map_or(0, NonZeroUsize::get)).build_global();
+        let fine = result.err().is_none_or(|error| error.source().is_none());
         fine.then(|| Pool { process: std::process::id(), size: rayon_core::current_num_threads() })
     };
     let pool = POOL.get_or_refuse(make).ok()?.as_ref()?;
@@ -326,27 +328,27 @@ fn pool(stated: Option<NonZeroUsize>) -> Option<(Option<&'static ThreadPool>, us
     if pool.process != std::process::id() {
         return None;
     }
-    match stated.map(|stated| stated.get().min(rayon_core::max_num_threads())) {
-        Some(stated) if stated > pool.size => Some(larger(stated, pool.size)),
-        Some(stated) => Some((None, stated)),
+    match setting.map(|setting| setting.get().min(rayon_core::max_num_threads())) {
+        Some(setting) if setting > pool.size => Some(larger(setting, pool.size)),
+        Some(setting) => Some((None, setting)),
         None => Some((None, pool.size)),
     }
 }
 
 /// A pool with at least so many threads; without memory for them, rayon's.
-fn larger(wanted: usize, size: usize) -> (Option<&'static ThreadPool>, usize) {
+fn larger(least: usize, size: usize) -> (Option<&'static ThreadPool>, usize) {
     loop {
-        let found = LARGER.load(Ordering::Acquire);
+        let pointer = LARGER.load(Ordering::Acquire);
         // SAFETY: null, or from a box that is never freed.
-        if let Some(pool) = unsafe { found.as_ref() }.filter(|pool| pool.current_num_threads() >= wanted) {
-            return (Some(pool), wanted);
+        if let Some(pool) = unsafe { pointer.as_ref() }.filter(|pool| pool.current_num_threads() >= least) {
+            return (Some(pool), least);
         }
-        let Ok(made) = ThreadPoolBuilder::new().num_threads(wanted).build() else { return (None, size) };
-        let made = Box::into_raw(Box::new(made));
+        let Ok(new_pool) = ThreadPoolBuilder::new().num_threads(least).build() else { return (None, size) };
+        let new_pool = Box::into_raw(Box::new(new_pool));
         let order = (Ordering::AcqRel, Ordering::Acquire);
-        if LARGER.compare_exchange(found, made, order.0, order.1).is_err() {
+        if LARGER.compare_exchange(pointer, new_pool, order.0, order.1).is_err() {
             // SAFETY: from the box above, and nobody else has seen it.
-            drop(unsafe { Box::from_raw(made) });
+            drop(unsafe { Box::from_raw(new_pool) });
         }
     }
 }

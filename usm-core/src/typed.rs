@@ -164,9 +164,9 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 
     fn check_fit(allocation: &Allocation<B>, len: usize) -> Result<()> {
-        let found = allocation.kind();
-        if let Some(expected) = K::KIND.filter(|expected| *expected != found) {
-            return Err(ErrorKind::WrongKind { expected, found }.into());
+        let kind = allocation.kind();
+        if let Some(expected) = K::KIND.filter(|expected| *expected != kind) {
+            return Err(ErrorKind::WrongKind { expected, found: kind }.into());
         }
         let bytes = len.checked_mul(size_of::<T>()).ok_or(ErrorKind::SizeOverflow)?;
         allocation.check_range(0, bytes)?;

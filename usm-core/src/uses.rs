@@ -38,15 +38,15 @@ struct Use<B: Backend> {
     position: Position,
     access: Access,
     event: B::Event,
-    /// Name of the event among the parts of a block, 0 before it leaves its list.
+    /// Identifies the event in lists of several parts of a block; 0 before it leaves its list.
     name: u64,
-    /// Whether an earlier owner of the block submitted it: its failure says nothing about the
-    /// content, which the owner writes anew, but it may still touch the memory.
-    inherited: bool,
+    /// Whether an earlier owner of the block submitted it. Its failure does not concern the
+    /// content, which the new owner writes, but it may still access the memory.
+    is_inherited: bool,
 }
 
 #[cfg(feature = "alloc")]
-type Noted = Vec<(Access, Arc<Outcome>)>;
+type Records = Vec<(Access, Arc<Outcome>)>;
 
 #[cfg(feature = "alloc")]
 struct InFlight<B: Backend> {
@@ -55,7 +55,7 @@ struct InFlight<B: Backend> {
     serial: u64,
     marks: Marks,
     /// Operations with a record whose outcome was not reported yet.
-    noted: Option<Box<Noted>>,
+    records: Option<Box<Records>>,
     /// Whether a use may be inherited.
     has_inherited: bool,
 }
@@ -63,21 +63,21 @@ struct InFlight<B: Backend> {
 #[cfg(feature = "alloc")]
 impl<B: Backend> InFlight<B> {
     const fn new() -> Self {
-        Self { uses: Few::None, serial: 0, marks: Marks::none(), noted: None, has_inherited: false }
+        Self { uses: Few::None, serial: 0, marks: Marks::none(), records: None, has_inherited: false }
     }
 
     fn next(&mut self, position: Position, access: Access, event: B::Event) -> Use<B> {
         self.serial += 1;
         self.marks.submitted(access, self.serial);
-        Use { serial: self.serial, position, access, event, name: 0, inherited: false }
+        Use { serial: self.serial, position, access, event, name: 0, is_inherited: false }
     }
 
     #[inline]
     fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
         for earlier in self.uses.as_slice() {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
-            let ordered = queue != 0 && earlier.position.queue == queue;
-            if conflicts && !ordered {
+            let is_ordered = queue != 0 && earlier.position.queue == queue;
+            if conflicts && !is_ordered {
                 earlier.push_event(after);
             }
         }
@@ -92,7 +92,7 @@ impl<B: Backend> InFlight<B> {
         access: Access,
         position: Position,
         event: B::Event,
-        known: u64,
+        last_serial: u64,
     ) -> core::result::Result<Option<B::Event>, B::Event> {
         match self.uses.as_mut_slice() {
             [] => {
@@ -100,11 +100,11 @@ impl<B: Backend> InFlight<B> {
                 self.uses.push(first);
                 Ok(None)
             }
-            [earlier] if earlier.is_replaced_by(access, position.queue, known) => {
+            [earlier] if earlier.is_replaced_by(access, position.queue, last_serial) => {
                 self.serial += 1;
                 self.marks.submitted(access, self.serial);
                 (earlier.serial, earlier.position, earlier.access) = (self.serial, position, access);
-                (earlier.name, earlier.inherited) = (0, false);
+                (earlier.name, earlier.is_inherited) = (0, false);
                 self.has_inherited = false;
                 Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
@@ -132,10 +132,10 @@ impl<B: Backend> Use<B> {
     }
 
     /// A write is ordered after all earlier uses, a read after the earlier read of the same
-    /// in-order queue. Earlier means serial <= `known`.
+    /// in-order queue. Earlier means serial <= `last_serial`.
     #[inline]
-    fn is_replaced_by(&self, access: Access, queue: u64, known: u64) -> bool {
-        self.serial <= known
+    fn is_replaced_by(&self, access: Access, queue: u64, last_serial: u64) -> bool {
+        self.serial <= last_serial
             && match access {
                 Access::Write => true,
                 Access::Read => queue != 0 && self.access == Access::Read && self.position.queue == queue,
@@ -184,7 +184,7 @@ impl<B: Backend> Uses<B> {
         let mut list = InFlight::new();
         list.has_inherited = true;
         for PendingUse { event, position, name } in pending.into_uses() {
-            let earlier = Use { name, inherited: true, ..list.next(position, Access::Write, event) };
+            let earlier = Use { name, is_inherited: true, ..list.next(position, Access::Write, event) };
             list.uses.push(earlier);
         }
         Self { list: LazyBox::of(Mutex::new(list)) }
@@ -199,7 +199,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) fn with_first_use(access: Access, position: Position, event: B::Event) -> Self {
         let mut list = InFlight::new();
         list.serial = 1;
-        list.uses.push(Use { serial: 1, position, access, event, name: 0, inherited: false });
+        list.uses.push(Use { serial: 1, position, access, event, name: 0, is_inherited: false });
         Self { list: LazyBox::of(Mutex::new(list)) }
     }
 
@@ -221,11 +221,11 @@ impl<B: Backend> Uses<B> {
             return Ok(0);
         }
         let Some(list) = self.list.get() else { return Ok(0) };
-        let locked = list.lock();
-        if !locked.has_inherited {
-            return Ok(locked.dependencies(access, queue, after));
+        let in_flight = list.lock();
+        if !in_flight.has_inherited {
+            return Ok(in_flight.dependencies(access, queue, after));
         }
-        drop(locked);
+        drop(in_flight);
         self.ask_inherited(list, queue)?;
         Ok(list.lock().dependencies(access, queue, after))
     }
@@ -239,53 +239,54 @@ impl<B: Backend> Uses<B> {
         let earlier: Vec<(u64, B::Event)> = {
             let list = list.lock();
             let of_others =
-                |earlier: &&Use<B>| earlier.inherited && (queue == 0 || earlier.position.queue != queue);
+                |earlier: &&Use<B>| earlier.is_inherited && (queue == 0 || earlier.position.queue != queue);
             let all = list.uses.as_slice().iter().filter(of_others);
             all.map(|earlier| (earlier.serial, earlier.event.clone())).collect()
         };
-        let mut done = Vec::new();
+        let mut complete_serials = Vec::new();
         for (serial, event) in &earlier {
             match event.status() {
-                Ok(crate::EventStatus::Complete) => done.push(*serial),
+                Ok(crate::EventStatus::Complete) => complete_serials.push(*serial),
                 Ok(crate::EventStatus::Pending) => {}
                 Err(error) => return Err(of_earlier_owner(event, error)),
             }
         }
-        let mut locked = list.lock();
-        locked.marks.pruned();
-        let gone = locked.uses.take_out(|earlier| done.contains(&earlier.serial));
-        locked.has_inherited = locked.uses.as_slice().iter().any(|earlier| earlier.inherited);
-        drop(locked);
-        drop((gone, earlier));
+        let mut in_flight = list.lock();
+        in_flight.marks.pruned();
+        let removed_uses = in_flight.uses.take_out(|earlier| complete_serials.contains(&earlier.serial));
+        in_flight.has_inherited = in_flight.uses.as_slice().iter().any(|earlier| earlier.is_inherited);
+        drop(in_flight);
+        drop((removed_uses, earlier));
         Ok(())
     }
 
-    /// Records that `event` uses the block. Replaces uses with serial <= `known` that this one is
-    /// ordered after. Uses recorded meanwhile stay; they may be later.
+    /// Records that `event` uses the block. Replaces uses with serial <= `last_serial` that this
+    /// one is ordered after. Uses recorded meanwhile stay; they may be later.
     #[inline]
-    pub(crate) fn record(&self, access: Access, position: Position, event: B::Event, known: u64) {
+    pub(crate) fn record(&self, access: Access, position: Position, event: B::Event, last_serial: u64) {
         if B::SYNCHRONOUS {
             return;
         }
         // Dropping an event may call the driver, so it happens after the lock is released.
-        let succeeded = self.list().lock().replace_only_use(access, position, event, known);
-        match succeeded {
-            Ok(gone) => drop(gone),
-            Err(event) => self.record_in_list(access, position, event, known),
+        let replacement = self.list().lock().replace_only_use(access, position, event, last_serial);
+        match replacement {
+            Ok(removed_uses) => drop(removed_uses),
+            Err(event) => self.record_in_list(access, position, event, last_serial),
         }
     }
 
     /// Records a use beside others.
     #[inline(never)]
-    fn record_in_list(&self, access: Access, position: Position, event: B::Event, known: u64) {
+    fn record_in_list(&self, access: Access, position: Position, event: B::Event, last_serial: u64) {
         let mut list = self.list().lock();
         let latest = list.next(position, access, event);
-        let gone = list.uses.take_out(|earlier| earlier.is_replaced_by(access, position.queue, known));
+        let removed_uses =
+            list.uses.take_out(|earlier| earlier.is_replaced_by(access, position.queue, last_serial));
         list.uses.push(latest);
-        let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
+        let is_crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
-        drop(gone);
-        if crowded {
+        drop(removed_uses);
+        if is_crowded {
             self.prune();
         }
     }
@@ -293,29 +294,29 @@ impl<B: Backend> Uses<B> {
     /// Remembers the outcome of an operation whose event is recorded.
     pub(crate) fn add_outcome(&self, access: Access, outcome: &Arc<Outcome>) {
         let mut list = self.list().lock();
-        let noted = list.noted.get_or_insert_default();
-        noted.retain(|(_, earlier)| earlier.is_unreported());
-        noted.push((access, Arc::clone(outcome)));
+        let records = list.records.get_or_insert_default();
+        records.retain(|(_, earlier)| earlier.is_unreported());
+        records.push((access, Arc::clone(outcome)));
     }
 
     /// Remembers the outcomes of operations that wrote what a copy brings here.
     pub(crate) fn add_copied_outcomes(&self, outcomes: Vec<Arc<Outcome>>) {
         let mut list = self.list().lock();
-        let noted = list.noted.get_or_insert_default();
-        noted.retain(|(_, earlier)| earlier.is_unreported());
-        let writes = noted.iter().filter(|(did, _)| *did == Access::Write);
-        let known: BTreeSet<_> = writes.map(|(_, outcome)| Arc::as_ptr(outcome)).collect();
-        let new = outcomes.into_iter().filter(|outcome| !known.contains(&Arc::as_ptr(outcome)));
-        noted.extend(new.map(|outcome| (Access::Write, outcome)));
+        let records = list.records.get_or_insert_default();
+        records.retain(|(_, earlier)| earlier.is_unreported());
+        let writes = records.iter().filter(|(did, _)| *did == Access::Write);
+        let write_outcomes: BTreeSet<_> = writes.map(|(_, outcome)| Arc::as_ptr(outcome)).collect();
+        let new = outcomes.into_iter().filter(|outcome| !write_outcomes.contains(&Arc::as_ptr(outcome)));
+        records.extend(new.map(|outcome| (Access::Write, outcome)));
     }
 
     /// The unreported outcomes of operations that a host access of this sort waits for.
     pub(crate) fn unreported(&self, access: Access) -> Vec<Arc<Outcome>> {
         let Some(list) = self.list.get() else { return Vec::new() };
         let list = list.lock();
-        let noted = list.noted.iter().flat_map(|noted| noted.iter());
+        let records = list.records.iter().flat_map(|all| all.iter());
         let conflicts = |did: Access| access == Access::Write || did == Access::Write;
-        noted.filter(|(did, _)| conflicts(*did)).map(|(_, outcome)| Arc::clone(outcome)).collect()
+        records.filter(|(did, _)| conflicts(*did)).map(|(_, outcome)| Arc::clone(outcome)).collect()
     }
 
     /// Adds the uses of a part that was carved from this block. They are of the block's context. A
@@ -326,24 +327,24 @@ impl<B: Backend> Uses<B> {
             return;
         }
         let mut list = self.list().lock();
-        let mut known = Few::None;
+        let mut duplicates = Few::None;
         for pending in pending.into_uses() {
             let is_known = |earlier: &Use<B>| {
                 let same_queue = pending.position.queue != 0 && earlier.position == pending.position;
                 same_queue || (pending.name != 0 && earlier.name == pending.name)
             };
             if list.uses.as_slice().iter().any(is_known) {
-                known.push(pending);
+                duplicates.push(pending);
                 continue;
             }
             let PendingUse { event, position, name } = pending;
             let latest = Use { name, ..list.next(position, Access::Write, event) };
             list.uses.push(latest);
         }
-        let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
+        let is_crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
-        drop(known);
-        if crowded {
+        drop(duplicates);
+        if is_crowded {
             self.prune();
         }
     }
@@ -355,9 +356,9 @@ impl<B: Backend> Uses<B> {
             let list = list.lock();
             list.uses.as_slice().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect()
         };
-        let done: Vec<u64> =
+        let complete_serials: Vec<u64> =
             snapshot.into_iter().filter(|(_, event)| event.is_complete()).map(|(serial, _)| serial).collect();
-        self.forget(|serial| done.contains(&serial));
+        self.forget(|serial| complete_serials.contains(&serial));
     }
 
     /// Forgets uses that are complete.
@@ -365,10 +366,10 @@ impl<B: Backend> Uses<B> {
         let Some(list) = self.list.get() else { return };
         let mut list = list.lock();
         list.marks.pruned();
-        let gone = list.uses.take_out(|earlier| is_complete(earlier.serial));
-        list.has_inherited = list.uses.as_slice().iter().any(|earlier| earlier.inherited);
+        let removed_uses = list.uses.take_out(|earlier| is_complete(earlier.serial));
+        list.has_inherited = list.uses.as_slice().iter().any(|earlier| earlier.is_inherited);
         drop(list);
-        drop(gone);
+        drop(removed_uses);
     }
 
     /// Blocks until a host access of this sort conflicts with no use. Returns the number of uses
@@ -386,35 +387,41 @@ impl<B: Backend> Uses<B> {
             let list = list.lock();
             let conflicts = |earlier: &&Use<B>| access == Access::Write || earlier.access == Access::Write;
             let all = list.uses.as_slice().iter().filter(conflicts);
-            all.map(|earlier| (earlier.serial, earlier.inherited, earlier.event.clone())).collect()
+            all.map(|earlier| (earlier.serial, earlier.is_inherited, earlier.event.clone())).collect()
         };
         if events.is_empty() {
             return Ok(0);
         }
         let mut deadline = Deadline::after(limit);
-        for (_, inherited, event) in &events {
+        for (_, is_inherited, event) in &events {
             deadline.wait(|left| event.wait(left)).map_err(|error| match error.kind {
                 ErrorKind::Timeout { .. } => error,
-                _ if *inherited => of_earlier_owner(event, error),
+                _ if *is_inherited => of_earlier_owner(event, error),
                 _ => error,
             })?;
         }
         // Complete: the next access asks the runtime no more about them.
-        self.forget(|serial| events.iter().any(|(known, ..)| *known == serial));
+        self.forget(|serial| events.iter().any(|(serial_of_use, ..)| *serial_of_use == serial));
         Ok(events.len())
     }
 
     /// Call after a [`wait`](Self::wait) for the same access to these bytes that waited for
-    /// `waited` uses. It serves runtimes in which helgrind does not see that the end of an event
-    /// orders the runtime's work. A wait that missed a use makes no request, nor does one after
-    /// which the runtime is still busy.
+    /// `wait_count` uses. It serves runtimes in which helgrind does not see that the end of an
+    /// event orders the runtime's work. A wait that missed a use makes no request, nor does one
+    /// after which the runtime is still busy.
     #[cfg(usm_valgrind)]
-    pub(crate) fn annotate_for_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
+    pub(crate) fn annotate_for_helgrind(
+        &self,
+        wait_count: usize,
+        access: Access,
+        base: *const u8,
+        len: usize,
+    ) {
         let Some(list) = self.list.get() else { return };
         let mut events = Vec::new();
-        let known = list.lock().dependencies(access, 0, &mut events);
-        if events.len() <= waited && events.iter().all(EventOps::is_complete) {
-            list.lock().marks.completed(waited > 0, access, known, base, len);
+        let last_serial = list.lock().dependencies(access, 0, &mut events);
+        if events.len() <= wait_count && events.iter().all(EventOps::is_complete) {
+            list.lock().marks.completed(wait_count > 0, access, last_serial, base, len);
         }
     }
 
@@ -459,8 +466,8 @@ impl<B: Backend> Uses<B> {
         let list = list.get_mut();
         match list.uses.as_slice() {
             [] => work(&[]),
-            [only] if queue != 0 && only.position.queue == queue => work(&[]),
-            [only] => work(slice::from_ref(&only.event)),
+            [earlier] if queue != 0 && earlier.position.queue == queue => work(&[]),
+            [earlier] => work(slice::from_ref(&earlier.event)),
             _ => {
                 let mut after = Vec::new();
                 let _ = list.dependencies(Access::Write, queue, &mut after);

@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use core::ptr;
 
 use crate::error::{INVALID_DEVICE_POINTER, INVALID_VALUE, NOT_FOUND, SUCCESS};
-use crate::event::Submitted;
+use crate::event::SubmitOutcome;
 use crate::loader::Driver;
 use crate::table::{Address, Code, DeviceId, Own, Raw, RowsCopy};
 use usm_core::Result;
@@ -31,9 +31,9 @@ mod attribute {
 
 /// The driver's answer about a pointer.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct Description {
     pub(super) memory_type: u32,
-    pub(super) managed: u32,
+    pub(super) is_managed: u32,
     pub(super) ordinal: i32,
     pub(super) start: Address,
     pub(super) size: usize,
@@ -109,9 +109,9 @@ impl Driver {
         // A failure has no remedy.
         let _ = match (&self.own, before) {
             (Own::Cuda(rows), _) => {
-                let mut popped = ptr::null_mut();
+                let mut context = ptr::null_mut();
                 // SAFETY: the caller's promise; space for the value.
-                unsafe { (rows.pop_context)(&raw mut popped) }
+                unsafe { (rows.pop_context)(&raw mut context) }
             }
             // SAFETY: no pointer.
             (Own::Hip(rows), Some(before)) => unsafe { (rows.push_context)(device_of(before)) },
@@ -180,16 +180,16 @@ impl Driver {
         pattern: &[u8],
         len: usize,
         stream: Raw,
-    ) -> Submitted {
+    ) -> SubmitOutcome {
         let width = pattern.len();
         let words = pattern.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-        let mut done = Submitted::All;
+        let mut outcome = SubmitOutcome::All;
         let mut first = true;
         let mut step = |operation, code| {
-            done = match code {
-                SUCCESS => Submitted::All,
-                code if first => Submitted::Nothing(operation, code),
-                code => Submitted::Part(operation, code),
+            outcome = match code {
+                SUCCESS => SubmitOutcome::All,
+                code if first => SubmitOutcome::Nothing(operation, code),
+                code => SubmitOutcome::Part(operation, code),
             };
             first = false;
             code == SUCCESS
@@ -213,28 +213,28 @@ impl Driver {
                     // SAFETY: the caller's promise; one element.
                     let code = unsafe { (self.fill32)(dst + 4 * word, value, 1, stream) };
                     if !step(self.names().fill32, code) {
-                        return done;
+                        return outcome;
                     }
                 }
-                let mut filled = width;
-                while filled < len {
-                    let more = filled.min(len - filled);
+                let mut filled_bytes = width;
+                while filled_bytes < len {
+                    let more = filled_bytes.min(len - filled_bytes);
                     // SAFETY: both inside the caller's range and adjacent; the stream is in order.
-                    let code = unsafe { (rows.copy)(dst + filled, dst, more, DEFAULT, stream) };
+                    let code = unsafe { (rows.copy)(dst + filled_bytes, dst, more, DEFAULT, stream) };
                     if !step(self.names().copy, code) {
-                        return done;
+                        return outcome;
                     }
-                    filled += more;
+                    filled_bytes += more;
                 }
             }
         }
-        done
+        outcome
     }
 
     /// The driver's answer for `address`, or [`INVALID_VALUE`] if it is unknown. The caller has
     /// made a context current.
-    pub(super) fn describe(&self, address: Address) -> (Code, Described) {
-        let mut found = Described { ordinal: -1, ..Described::default() };
+    pub(super) fn describe(&self, address: Address) -> (Code, Description) {
+        let mut description = Description { ordinal: -1, ..Description::default() };
         let which = [
             attribute::MEMORY_TYPE,
             attribute::IS_MANAGED,
@@ -243,30 +243,30 @@ impl Driver {
             attribute::RANGE_SIZE,
         ];
         let answers: [*mut c_void; 5] = [
-            (&raw mut found.memory_type).cast(),
-            (&raw mut found.managed).cast(),
-            (&raw mut found.ordinal).cast(),
-            (&raw mut found.start).cast(),
-            (&raw mut found.size).cast(),
+            (&raw mut description.memory_type).cast(),
+            (&raw mut description.is_managed).cast(),
+            (&raw mut description.ordinal).cast(),
+            (&raw mut description.start).cast(),
+            (&raw mut description.size).cast(),
         ];
         let mut count = which.len();
         if let Own::Hip(rows) = &self.own {
             // HIP's range attribute has 32 bits. Unknown memory has type 0, which before HIP 6 is
             // the type of host memory.
             count = 3;
-            let (start, size) = (&raw mut found.start, &raw mut found.size);
+            let (start, size) = (&raw mut description.start, &raw mut description.size);
             // SAFETY: space for both values; the address is only looked up.
             match unsafe { (rows.range)(start, size, address) } {
                 SUCCESS => {}
-                INVALID_VALUE | INVALID_DEVICE_POINTER | NOT_FOUND => return (INVALID_VALUE, found),
-                code => return (code, found),
+                INVALID_VALUE | INVALID_DEVICE_POINTER | NOT_FOUND => return (INVALID_VALUE, description),
+                code => return (code, description),
             }
         }
         // SAFETY: as many values as attributes, each with space for its type; the address is only
         // looked up.
         let code =
             unsafe { (self.pointer_attributes)(count as u32, which.as_ptr(), answers.as_ptr(), address) };
-        (code, found)
+        (code, description)
     }
 
     /// # Safety

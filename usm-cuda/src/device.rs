@@ -79,20 +79,20 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     info.global_mem_size = memory as u64;
     // The driver reports no limit for a single allocation, so the memory size is the limit.
     info.max_alloc_size = memory as u64;
-    let known = &vendor.attributes;
-    info.local_mem_size = attribute(known.max_shared_memory_per_block) as u64;
-    info.max_work_group_size = attribute(known.max_threads_per_block) as u64;
-    info.integrated = attribute(known.integrated) != 0;
+    let attributes = &vendor.attributes;
+    info.local_mem_size = attribute(attributes.max_shared_memory_per_block) as u64;
+    info.max_work_group_size = attribute(attributes.max_threads_per_block) as u64;
+    info.integrated = attribute(attributes.is_integrated) != 0;
     let has = |which| attribute(which) != 0;
-    info.queue_memory = has(known.memory_pools_supported) && driver.in_order.is_some();
-    let host_atomics = has(known.host_native_atomic_supported);
+    info.queue_memory = has(attributes.memory_pools_supported) && driver.in_order.is_some();
+    let host_atomics = has(attributes.host_native_atomic_supported);
     info.capabilities = Capabilities::NONE;
     info.capabilities.device = AccessFlags::ACCESS | AccessFlags::ATOMIC;
     info.capabilities.host = access_flags(true, true, host_atomics);
     info.capabilities.shared =
-        access_flags(has(known.managed_memory), has(known.concurrent_managed_access), host_atomics);
+        access_flags(has(attributes.managed_memory), has(attributes.concurrent_managed_access), host_atomics);
     info.capabilities.cross_device_shared = info.capabilities.shared;
-    info.capabilities.system = access_flags(has(known.pageable_memory_access), true, host_atomics);
+    info.capabilities.system = access_flags(has(attributes.pageable_memory_access), true, host_atomics);
     Ok(info)
 }
 

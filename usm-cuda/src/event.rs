@@ -36,7 +36,7 @@ pub(super) struct Object {
     complete: AtomicBool,
     /// The call that failed after work was submitted, and its code. The outcome of that work is
     /// unknown.
-    unrecorded: Option<(&'static str, Code)>,
+    record_failure: Option<(&'static str, Code)>,
     /// Set for an event of a timed queue.
     timing: Option<Timing>,
     /// The event's context, kept as long as the event. `None` for a foreign event, which is not
@@ -59,7 +59,7 @@ struct Timing {
 }
 
 /// How many calls of one operation succeeded.
-pub(super) enum Submitted {
+pub(super) enum SubmitOutcome {
     All,
     /// The named call failed after others succeeded.
     Part(&'static str, Code),
@@ -107,7 +107,7 @@ impl Events {
     /// several calls fails, work is already running; the result is then an event that never
     /// completes.
     #[inline]
-    pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+    pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> SubmitOutcome) -> Result<CudaEvent> {
         let event = self.take()?;
         if let Some(Timing { began, .. }) = &event.timing {
             // SAFETY: live event and stream.
@@ -115,8 +115,8 @@ impl Events {
                 self.native.call_by_stream(|| unsafe { (began.driver.record_event)(began.raw, stream) });
             began.driver.check(began.driver.names().record_event, code)?;
         }
-        let failed = match work() {
-            Submitted::All => {
+        let work_code = match work() {
+            SubmitOutcome::All => {
                 // SAFETY: live event and stream.
                 match self.native.call_by_stream(|| unsafe { (event.driver.record_event)(event.raw, stream) })
                 {
@@ -124,10 +124,10 @@ impl Events {
                     code => Some((event.driver.names().record_event, code)),
                 }
             }
-            Submitted::Part(operation, code) => Some((operation, code)),
-            Submitted::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
+            SubmitOutcome::Part(operation, code) => Some((operation, code)),
+            SubmitOutcome::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
         };
-        if let Some((operation, code)) = failed {
+        if let Some((operation, code)) = work_code {
             // The slot takes its event back; the result stands only for this work.
             return Ok(CudaEvent::unknown(event.driver, operation, code));
         }
@@ -164,14 +164,14 @@ impl Object {
         let code = unsafe { (driver.create_event)(&raw mut raw, flags) };
         driver.check(driver.names().create_event, code)?;
         let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(native)));
-        Ok(Self { raw, driver, complete, unrecorded: None, timing: None, native })
+        Ok(Self { raw, driver, complete, record_failure: None, timing: None, native })
     }
 
     /// The time from this event to a later one. Both are timed and complete.
-    fn time_to(&self, later: &Self) -> Result<Duration> {
+    fn time_to(&self, end: &Self) -> Result<Duration> {
         let mut milliseconds = 0.0;
         // SAFETY: live events, space for the value.
-        let code = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.raw, later.raw) };
+        let code = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.raw, end.raw) };
         self.driver.check(self.driver.names().elapsed, code)?;
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
     }
@@ -191,16 +191,20 @@ impl CudaEvent {
         Self::without_slots(driver, ptr::null_mut(), Some((operation, code)))
     }
 
-    fn without_slots(driver: &'static Driver, raw: Raw, unrecorded: Option<(&'static str, Code)>) -> Self {
+    fn without_slots(
+        driver: &'static Driver,
+        raw: Raw,
+        record_failure: Option<(&'static str, Code)>,
+    ) -> Self {
         let complete = AtomicBool::new(false);
         let (timing, native) = (None, None);
-        Self(SlotHandle::without_slots(Object { raw, driver, complete, unrecorded, timing, native }))
+        Self(SlotHandle::without_slots(Object { raw, driver, complete, record_failure, timing, native }))
     }
 
     /// The failed call and its code, if this stands for work with an unknown outcome.
     #[inline]
     pub(super) fn unknown_outcome(&self) -> Option<(&'static str, Code)> {
-        self.0.unrecorded
+        self.0.record_failure
     }
 
     pub(super) fn handle(&self) -> Raw {
@@ -213,7 +217,7 @@ impl EventOps for CudaEvent {
         if self.0.complete.load(Ordering::Acquire) {
             return Ok(EventStatus::Complete);
         }
-        if let Some((operation, code)) = self.0.unrecorded {
+        if let Some((operation, code)) = self.0.record_failure {
             return Err(self.0.driver.native(operation, code));
         }
         let _inside = process::ask()?;
@@ -243,8 +247,8 @@ impl EventOps for CudaEvent {
         let Some(Timing { began, zero }) = &self.0.timing else {
             return Err(self.0.driver.error(ErrorKind::Unsupported { operation: NOT_TIMED }));
         };
-        let started = zero.time_to(began)?;
-        Ok(EventTimes { started, ended: started + began.time_to(&self.0)? })
+        let start = zero.time_to(began)?;
+        Ok(EventTimes { started: start, ended: start + began.time_to(&self.0)? })
     }
 
     fn is_for_good(&self, error: &Error) -> bool {

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{NO_DEVICE, SUCCESS};
 use crate::table::{Code, From, Functions, Names};
 use crate::vendor::{Constants, Vendor};
-use usm_core::driver::library::{self, File, Opened};
+use usm_core::driver::library::{self, File, LibraryCache};
 use usm_core::{Error, ErrorKind, Result};
 
 /// An open driver. Its functions are its fields.
@@ -100,7 +100,7 @@ fn loaded(_: &Vendor) -> Option<&'static str> {
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: the driver
 /// keeps threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
-    static OPENED: Opened<Driver> = Opened::new();
+    static OPENED: LibraryCache<Driver> = LibraryCache::new();
     OPENED.get(|driver| driver.path() == path && driver.is_of_vendor(vendor), || initialised(vendor, path))
 }
 
@@ -114,7 +114,9 @@ fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {
             file: &file,
             own: vendor.own,
             names: &vendor.names,
-            missing: &|symbol| vendor.error(ErrorKind::SymbolMissing { library: vendor.library, symbol }),
+            missing_symbol: &|symbol| {
+                vendor.error(ErrorKind::SymbolMissing { library: vendor.library, symbol })
+            },
         })
     }?;
     // SAFETY: the driver is open, the flags must be 0.

@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::adapter::Described;
+use crate::adapter::Description;
 use crate::device::CudaDevice;
 use crate::event::{CudaEvent, Events};
 use crate::loader::Driver;
@@ -18,7 +18,7 @@ use crate::queue::{CudaQueue, Queues};
 use crate::table::{Code, Raw};
 use crate::{Cuda, error};
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
-use usm_core::driver::placed::Placed;
+use usm_core::driver::placed_blocks::PlacedBlocks;
 use usm_core::driver::{Deadline, ledgers, process};
 use usm_core::{AllocKind, ContextState, Deferred, ErrorKind, MemoryType, Result, driver as after};
 
@@ -38,9 +38,9 @@ struct Inner {
     shared: ContextState,
     deferred: Deferred<Cuda>,
     #[cfg(feature = "kernel")]
-    strided: usm_kernel::backend::driver::StridedCode<Cuda>,
+    strided_code: usm_kernel::backend::driver::StridedCode<Cuda>,
     queue_list: Arc<Queues>,
-    placed: Placed,
+    placed_blocks: PlacedBlocks,
     events: Arc<Events>,
     /// Set by the first allocation of a queue.
     share: OnceLock<Share>,
@@ -51,7 +51,7 @@ impl CudaContext {
     /// For a new queue.
     #[cfg(feature = "kernel")]
     pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<Cuda> {
-        self.0.strided.copies()
+        self.0.strided_code.copies()
     }
 
     pub(super) fn create(device: &CudaDevice) -> Result<Self> {
@@ -79,9 +79,9 @@ impl CudaContext {
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
             #[cfg(feature = "kernel")]
-            strided: usm_kernel::backend::driver::StridedCode::default(),
+            strided_code: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
-            placed: Placed::new(),
+            placed_blocks: PlacedBlocks::new(),
             events: Events::new(&native),
             share: OnceLock::new(),
             native,
@@ -159,8 +159,8 @@ impl CudaContext {
         call()
     }
 
-    pub(super) fn placed(&self) -> &Placed {
-        &self.0.placed
+    pub(super) fn placed(&self) -> &PlacedBlocks {
+        &self.0.placed_blocks
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
@@ -205,7 +205,7 @@ impl CudaContext {
 
     /// Start of the driver's allocation that contains a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
-        self.0.placed.base_of(block)
+        self.0.placed_blocks.base_of(block)
     }
 
     /// Events after all previously submitted work.
@@ -232,7 +232,7 @@ impl ContextOps<Cuda> for CudaContext {
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let address = self.0.placed.allocate(
+        let address = self.0.placed_blocks.allocate(
             layout,
             |bytes| self.allocate_bytes(kind, bytes),
             // SAFETY: just allocated in this context and not used yet.
@@ -258,10 +258,10 @@ impl ContextOps<Cuda> for CudaContext {
                 ledgers::of(driver.vendor.backend, driver, ordinal).find_any(address)
             };
             let (ours, context) = (ours.or_else(of_device), self.0.shared.id());
-            return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
+            return Ok(ours.map_or(PointerInfo::UNKNOWN, |info| PointerInfo { context, ..info }));
         }
         let current = self.make_current()?;
-        let (code, found) = driver.describe(address);
+        let (code, description) = driver.describe(address);
         drop(current);
         match code {
             error::SUCCESS => {}
@@ -270,20 +270,22 @@ impl ContextOps<Cuda> for CudaContext {
             _ => return Err(driver.native(driver.names().pointer_attributes, code)),
         }
         let constants = &driver.constants;
-        let host = found.memory_type == constants.host_memory;
-        let kind = match found.managed != 0 {
-            _ if !host && found.memory_type != constants.device_memory => return Ok(PointerInfo::UNKNOWN),
+        let host = description.memory_type == constants.host_memory;
+        let kind = match description.is_managed != 0 {
+            _ if !host && description.memory_type != constants.device_memory => {
+                return Ok(PointerInfo::UNKNOWN);
+            }
             true => AllocKind::Shared,
             false if host => AllocKind::Host,
             false => AllocKind::Device,
         };
-        let Described { ordinal, start, size, .. } = found;
+        let Description { ordinal, start, size, .. } = description;
         // If the GPU can access ordinary memory, the driver calls it "host" without a range. It is
         // no allocation of the driver.
         if kind == AllocKind::Host && size == 0 {
             return Ok(PointerInfo::UNKNOWN);
         }
-        let Some((start, size)) = self.0.placed.narrow(address, start, size) else {
+        let Some((start, size)) = self.0.placed_blocks.narrow(address, start, size) else {
             return Ok(PointerInfo::UNKNOWN);
         };
         let device = (kind != AllocKind::Host).then(|| u32::try_from(ordinal).ok()).flatten();
@@ -322,7 +324,7 @@ impl Inner {
     /// # Safety
     /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
-        let base = self.placed.take(block);
+        let base = self.placed_blocks.take(block);
         // SAFETY: the caller's promise.
         unsafe { self.free_at(block.kind, base) };
     }

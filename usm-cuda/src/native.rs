@@ -64,16 +64,14 @@ impl Native {
     #[inline]
     pub(super) fn call_by_stream(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
-            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => {
-                self.retry_with_current(refused, call)
-            }
+            code @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => self.retry_with_current(code, call),
             code => code,
         }
     }
 
     #[cold]
-    fn retry_with_current(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
-        self.make_current().map_or(refused, |_current| call())
+    fn retry_with_current(&self, code: Code, mut call: impl FnMut() -> Code) -> Code {
+        self.make_current().map_or(code, |_current| call())
     }
 }
 
@@ -91,13 +89,13 @@ impl Drop for Native {
 #[derive(Debug)]
 pub(super) struct Current {
     /// `None` if the context was already current.
-    pushed: Option<Pushed>,
+    guard: Option<ContextGuard>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
 /// A context was pushed.
 #[derive(Debug)]
-struct Pushed {
+struct ContextGuard {
     driver: &'static Driver,
     /// The context that was current before, if different.
     before: Option<Raw>,
@@ -109,7 +107,7 @@ impl Current {
     #[inline]
     pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
         match driver.current_context() {
-            Some(current) if current == raw => Ok(Self { pushed: None, stays_on_its_thread: PhantomData }),
+            Some(current) if current == raw => Ok(Self { guard: None, stays_on_its_thread: PhantomData }),
             // SAFETY: the caller's promise.
             before => unsafe { Self::push_context(before, driver, raw) },
         }
@@ -124,21 +122,21 @@ impl Current {
     unsafe fn push_context(before: Option<Raw>, driver: &'static Driver, raw: Raw) -> Result<Self> {
         // SAFETY: the caller's promise.
         driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
-        Ok(Self { pushed: Some(Pushed { driver, before }), stays_on_its_thread: PhantomData })
+        Ok(Self { guard: Some(ContextGuard { driver, before }), stays_on_its_thread: PhantomData })
     }
 }
 
 impl Drop for Current {
     #[inline]
     fn drop(&mut self) {
-        if let Some(pushed) = &self.pushed {
+        if let Some(guard) = &self.guard {
             // SAFETY: pushed on this thread, which the guard cannot leave.
-            unsafe { pushed.pop() };
+            unsafe { guard.pop() };
         }
     }
 }
 
-impl Pushed {
+impl ContextGuard {
     /// # Safety
     /// Called once, on the thread that pushed it.
     #[inline(never)]

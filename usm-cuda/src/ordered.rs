@@ -10,7 +10,7 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::event::Submitted;
+use crate::event::SubmitOutcome;
 use crate::memory::CudaContext;
 use crate::pool::Pool;
 use crate::table::Raw;
@@ -22,27 +22,27 @@ impl QueueMemory<Self> for Cuda {
     fn allocate(queue: &CudaQueue, layout: Layout) -> Result<(NonNull<u8>, CudaEvent)> {
         let (context, driver) = (queue.context(), queue.context().driver());
         let pool = context.pool()?;
-        let (mut address, mut refused) = (0, None);
-        let submitted = queue.submit_by_stream(|stream| {
-            let given = context.placed().allocate(
+        let (mut address, mut refusal) = (0, None);
+        let submission = queue.submit_by_stream(|stream| {
+            let placement = context.placed().allocate(
                 layout,
                 |bytes| allocate_bytes(context, pool, stream, bytes),
                 // SAFETY: just allocated on this stream and not used yet. A failure has no remedy.
                 |base| _ = context.native().call_by_stream(|| unsafe { pool.free(base, stream) }),
             );
-            match given {
-                Ok(given) => {
-                    address = given;
-                    Submitted::All
+            match placement {
+                Ok(pointer) => {
+                    address = pointer;
+                    SubmitOutcome::All
                 }
                 Err(error) => {
-                    refused = Some(error);
+                    refusal = Some(error);
                     // The error replaces this event.
-                    Submitted::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY)
+                    SubmitOutcome::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY)
                 }
             }
         });
-        let event = submitted.map_err(|error| refused.unwrap_or(error))?;
+        let event = submission.map_err(|error| refusal.unwrap_or(error))?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never returns 0.
         pointer.map(|pointer| (pointer, event)).ok_or_else(|| driver.error(ErrorKind::SizeOverflow))
@@ -52,16 +52,16 @@ impl QueueMemory<Self> for Cuda {
         let (context, driver) = (queue.context(), queue.context().driver());
         let pool = context.pool()?;
         let base = context.placed().take(block);
-        let freed = queue.call_on_stream(after, |stream| {
+        let submission = queue.call_on_stream(after, |stream| {
             // SAFETY: the caller's promise; the stream waits for the events, and an in-order queue
             // has only this stream.
             let code = context.native().call_by_stream(|| unsafe { pool.free(base, stream.raw()) });
             driver.check(driver.names().free_in_order, code)
         });
-        if freed.is_err() {
+        if submission.is_err() {
             context.placed().put_back(block, base);
         }
-        freed
+        submission
     }
 }
 
@@ -70,8 +70,8 @@ fn allocate_bytes(context: &CudaContext, pool: &Pool, stream: Raw, size: usize) 
     let code = context.allocate_with_retries(|| {
         context.native().call_by_stream(|| {
             // SAFETY: a live stream.
-            let (code, given) = unsafe { pool.allocate(size, stream) };
-            address = given;
+            let (code, block_address) = unsafe { pool.allocate(size, stream) };
+            address = block_address;
             code
         })
     });

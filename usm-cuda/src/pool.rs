@@ -192,8 +192,8 @@ pub(super) fn find(driver: &Driver, address: usize) -> Option<Option<PointerInfo
 pub(super) fn trim(device: &CudaDevice) -> bool {
     // Held during the call, so that the pool is not destroyed meanwhile.
     let pools = POOLS.lock();
-    let found = pools.iter().find(|shared| shared.belongs_to(device.driver(), device.id()));
-    found.inspect(|shared| shared.pool.trim()).is_some()
+    let shared_pool = pools.iter().find(|shared| shared.belongs_to(device.driver(), device.id()));
+    shared_pool.inspect(|shared| shared.pool.trim()).is_some()
 }
 
 /// Waits until the host knows that all frees submitted so far are complete, within the remaining

@@ -16,26 +16,26 @@ const PAGE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct PoolPages {
     /// A sleeping lock, because growing the list calls the allocator.
-    known: Mutex<Known>,
+    known_pages: Mutex<KnownPages>,
     /// Bounds of the visible range.
     start: AtomicUsize,
     end: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownPages {
     /// Ascending, disjoint ranges.
     ranges: Vec<Range<usize>>,
     /// The visible range: the first one, grown by every merge. It only grows, so a reader that
     /// loads its bounds at two moments still gets a part of it.
-    seen: Range<usize>,
+    last_seen: Range<usize>,
 }
 
 impl PoolPages {
     pub(super) const fn new() -> Self {
         let (start, end) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
-        let known = Known { ranges: Vec::new(), seen: 0..0 };
-        Self { known: Mutex::new(known), start, end }
+        let known_pages = KnownPages { ranges: Vec::new(), last_seen: 0..0 };
+        Self { known_pages: Mutex::new(known_pages), start, end }
     }
 
     /// Records a block from the pool, before other code can know its address.
@@ -57,17 +57,19 @@ impl PoolPages {
     fn list(&self, base: usize, bytes: usize) {
         let end = base.saturating_add(bytes);
         let pages = base & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
-        let mut guard = self.known.lock();
-        let Known { ranges, seen } = &mut *guard;
+        let mut guard = self.known_pages.lock();
+        let KnownPages { ranges, last_seen } = &mut *guard;
         // Merges it with overlapping and adjacent ranges.
         let first = ranges.partition_point(|range| range.end < pages.start);
-        let met = ranges[first..].iter().take_while(|range| range.start <= pages.end).count();
-        let start =
-            ranges.get(first).filter(|_| met > 0).map_or(pages.start, |range| range.start.min(pages.start));
-        let end = ranges[first..][..met].last().map_or(pages.end, |range| range.end.max(pages.end));
-        ranges.splice(first..first + met, core::iter::once(start..end));
-        if seen.start >= seen.end || start <= seen.start && seen.end <= end {
-            *seen = start..end;
+        let overlap_count = ranges[first..].iter().take_while(|range| range.start <= pages.end).count();
+        let start = ranges
+            .get(first)
+            .filter(|_| overlap_count > 0)
+            .map_or(pages.start, |range| range.start.min(pages.start));
+        let end = ranges[first..][..overlap_count].last().map_or(pages.end, |range| range.end.max(pages.end));
+        ranges.splice(first..first + overlap_count, core::iter::once(start..end));
+        if last_seen.start >= last_seen.end || start <= last_seen.start && last_seen.end <= end {
+            *last_seen = start..end;
             self.start.store(start, Ordering::Release);
             self.end.store(end, Ordering::Release);
         }
@@ -75,7 +77,7 @@ impl PoolPages {
 
     /// Whether the address lies in a page that the pool handed out.
     pub(super) fn has(&self, address: usize) -> bool {
-        let ranges = &self.known.lock().ranges;
+        let ranges = &self.known_pages.lock().ranges;
         let first = ranges.partition_point(|range| range.end <= address);
         ranges.get(first).is_some_and(|range| range.contains(&address))
     }
@@ -99,11 +101,11 @@ mod tests {
                 let found: Vec<bool> = (0..80).map(|page| pool_pages.has(page * PAGE)).collect();
                 assert_eq!(&found[..], &model[..], "after {step} steps");
                 assert!((0..80).all(|page| pool_pages.has(page * PAGE + PAGE - 1) == model[page]));
-                let known = pool_pages.known.lock();
+                let known = pool_pages.known_pages.lock();
                 let ranges = &known.ranges;
                 assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
                 let seen = pool_pages.start.load(Ordering::Relaxed)..pool_pages.end.load(Ordering::Relaxed);
-                assert!(known.seen == seen && ranges.contains(&seen), "{seen:?} of {ranges:?}");
+                assert!(known.last_seen == seen && ranges.contains(&seen), "{seen:?} of {ranges:?}");
                 // Bounds of two moments still enclose only addresses of the range.
                 let grows = |before: Range<usize>| seen.start <= before.start && before.end <= seen.end;
                 assert!(before.replace(seen.clone()).is_none_or(grows), "{seen:?}");

@@ -6,7 +6,7 @@ use core::ptr;
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::event::{CudaEvent, Events, Submitted};
+use crate::event::{CudaEvent, Events, SubmitOutcome};
 use crate::memory::CudaContext;
 use crate::native::Current;
 use crate::table::{Code, Raw};
@@ -64,7 +64,7 @@ impl pool::Work for Queues {
 pub(super) struct Stream {
     raw: Raw,
     events: Arc<Events>,
-    owned: bool,
+    is_owned: bool,
 }
 
 // SAFETY: any thread may use the driver's handles while the context is current, which every call
@@ -79,7 +79,7 @@ impl Stream {
         // SAFETY: the context is current, space for the value.
         let code = unsafe { (driver.create_stream)(&raw mut raw, NON_BLOCKING) };
         driver.check(driver.names().create_stream, code)?;
-        Ok(Self { raw, events: Arc::clone(events), owned: true })
+        Ok(Self { raw, events: Arc::clone(events), is_owned: true })
     }
 
     pub(super) fn raw(&self) -> Raw {
@@ -89,7 +89,7 @@ impl Stream {
     /// Whether the stream's handle determines the context. It does, except for the handles of
     /// default streams.
     fn determines_context(&self) -> bool {
-        self.owned || self.raw.addr() > MOST_DEFAULT
+        self.is_owned || self.raw.addr() > MOST_DEFAULT
     }
 
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
@@ -107,7 +107,7 @@ impl Stream {
 
     /// An event after everything submitted to the stream up to the end of `work`.
     #[inline]
-    fn record(&self, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+    fn record(&self, work: impl FnOnce() -> SubmitOutcome) -> Result<CudaEvent> {
         self.events.record(self.raw, work)
     }
 }
@@ -115,7 +115,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        if self.owned {
+        if self.is_owned {
             // SAFETY: owned, destroyed once; the driver finishes its work first. A failure has no
             // remedy.
             let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
@@ -142,7 +142,7 @@ impl CudaQueue {
     /// `stream` is a live stream of the native context behind `context`, and outlives the queue,
     /// its clones, its work, and all memory that was allocated from it.
     pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
-        let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
+        let stream = Stream { raw: stream, events: Arc::clone(context.events()), is_owned: false };
         Self::from_streams(context, alloc::vec![stream])
     }
 
@@ -178,8 +178,8 @@ impl CudaQueue {
         call: impl FnOnce(Raw) -> Code,
     ) -> Result<CudaEvent> {
         self.submit_calls(after, |stream| match call(stream) {
-            error::SUCCESS => Submitted::All,
-            code => Submitted::Nothing(operation, code),
+            error::SUCCESS => SubmitOutcome::All,
+            code => SubmitOutcome::Nothing(operation, code),
         })
     }
 
@@ -188,7 +188,7 @@ impl CudaQueue {
     pub(super) fn submit_calls(
         &self,
         after: &[CudaEvent],
-        calls: impl FnOnce(Raw) -> Submitted,
+        calls: impl FnOnce(Raw) -> SubmitOutcome,
     ) -> Result<CudaEvent> {
         self.0.check()?;
         let current = self.0.context.make_current()?;
@@ -201,7 +201,7 @@ impl CudaQueue {
     /// As [`submit_calls`](Self::submit_calls), without events to wait for, for calls that take
     /// their context from the stream.
     #[inline]
-    pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
+    pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> SubmitOutcome) -> Result<CudaEvent> {
         self.0.check()?;
         let event = self.call_on_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
         Ok(self.0.record_unknown_outcome(event))
@@ -377,7 +377,7 @@ impl Inner {
     #[inline]
     fn next(&self) -> &Stream {
         match &*self.streams {
-            [only] => only,
+            [event] => event,
             several => &several[self.next.fetch_add(1, Ordering::Relaxed) % several.len()],
         }
     }
@@ -416,20 +416,20 @@ impl Inner {
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
         if after.is_empty() {
             for other in others {
-                first.wait(&other.record(|| Submitted::All)?, &current)?;
+                first.wait(&other.record(|| SubmitOutcome::All)?, &current)?;
             }
         }
         Self::wait_for_events(first, after, &current)?;
-        first.record(|| Submitted::All)
+        first.record(|| SubmitOutcome::All)
     }
 
     /// An event after everything in the queue; `None` if all is complete.
     pub(super) fn unfinished(&self) -> Result<Option<CudaEvent>> {
         let current = self.context.make_current()?;
         // SAFETY: live streams.
-        let done =
+        let status =
             |stream: &Stream| unsafe { (self.context.driver().query_stream)(stream.raw) } == error::SUCCESS;
-        let idle = self.streams.iter().all(done);
+        let idle = self.streams.iter().all(status);
         drop(current);
         if idle { Ok(None) } else { self.event_after(&[]).map(Some) }
     }

@@ -79,9 +79,11 @@ impl CudaContext {
         // SAFETY: a context is current; space for the value.
         driver.check(driver.names().context_device, unsafe { (driver.context_device)(&raw mut id) })?;
         drop(current);
-        let mut found = None;
-        device::for_each(driver, &mut |device| found = found.or((device.id() == id).then_some(device)))?;
-        let device = found.ok_or_else(|| driver.error(ErrorKind::NoDevice))?;
+        let mut match_of_id = None;
+        device::for_each(driver, &mut |device| {
+            match_of_id = match_of_id.or((device.id() == id).then_some(device))
+        })?;
+        let device = match_of_id.ok_or_else(|| driver.error(ErrorKind::NoDevice))?;
         // SAFETY: the caller's promise.
         Ok(unsafe { Self::borrowing(&device, context) })
     }
@@ -233,6 +235,6 @@ pub unsafe fn take_allocation(context: &Context<Cuda>, pointer: NonNull<u8>) -> 
 fn block_at(context: &Context<Cuda>, pointer: NonNull<u8>) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
     let info = context.raw().query(address)?;
-    let elsewhere = ErrorKind::WrongContext { expected: context.id(), found: info.context };
-    Block::of_query(&info, pointer).ok_or_else(|| context.raw().driver().error(elsewhere))
+    let context_error = ErrorKind::WrongContext { expected: context.id(), found: info.context };
+    Block::of_query(&info, pointer).ok_or_else(|| context.raw().driver().error(context_error))
 }

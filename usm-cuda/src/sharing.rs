@@ -61,9 +61,9 @@ impl Ipc<Self> for Cuda {
         let code = unsafe { (driver.ipc_open)(&raw mut address, IpcMemory(*native), flags) };
         driver.check(driver.names().ipc_open, code)?;
         drop(current);
-        let opened = CudaIpcMemory { address, native: Arc::clone(context.native()) };
+        let memory = CudaIpcMemory { address, native: Arc::clone(context.native()) };
         match NonNull::new(ptr::with_exposed_provenance_mut(address)) {
-            Some(pointer) => Ok((pointer, opened)),
+            Some(pointer) => Ok((pointer, memory)),
             None => Err(driver.native(driver.names().ipc_open, code)),
         }
     }

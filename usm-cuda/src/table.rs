@@ -258,14 +258,14 @@ pub(super) struct From<'f> {
     pub(super) own: Kind,
     pub(super) names: &'static Names,
     /// The error for a function that the file lacks.
-    pub(super) missing: &'f dyn Fn(&'static str) -> Error,
+    pub(super) missing_symbol: &'f dyn Fn(&'static str) -> Error,
 }
 
 /// # Safety
 /// `F` is the type of the function `symbol`, a function pointer.
 unsafe fn find<F: Copy>(from: &From<'_>, symbol: &'static str) -> Result<F> {
-    let found = CString::new(symbol).ok().and_then(|name| from.file.function(&name));
-    let found = found.ok_or_else(|| (from.missing)(symbol))?;
+    let function = CString::new(symbol).ok().and_then(|name| from.file.function(&name));
+    let function = function.ok_or_else(|| (from.missing_symbol)(symbol))?;
     // SAFETY: the caller's promise; function pointers are as wide as data pointers.
-    Ok(unsafe { core::mem::transmute_copy::<NonNull<c_void>, F>(&found) })
+    Ok(unsafe { core::mem::transmute_copy::<NonNull<c_void>, F>(&function) })
 }

@@ -39,7 +39,7 @@ pub(super) struct Vendor {
 pub(super) struct Attributes {
     pub(super) max_threads_per_block: i32,
     pub(super) max_shared_memory_per_block: i32,
-    pub(super) integrated: i32,
+    pub(super) is_integrated: i32,
     pub(super) managed_memory: i32,
     pub(super) host_native_atomic_supported: i32,
     pub(super) pageable_memory_access: i32,
@@ -80,7 +80,7 @@ pub(super) static NVIDIA: Vendor = Vendor {
     attributes: Attributes {
         max_threads_per_block: 1,
         max_shared_memory_per_block: 8,
-        integrated: 18,
+        is_integrated: 18,
         managed_memory: 83,
         host_native_atomic_supported: 86,
         pageable_memory_access: 88,
@@ -122,7 +122,7 @@ pub(super) static AMD: Vendor = Vendor {
     attributes: Attributes {
         max_threads_per_block: 56,
         max_shared_memory_per_block: 74,
-        integrated: 16,
+        is_integrated: 16,
         managed_memory: 24,
         host_native_atomic_supported: 15,
         pageable_memory_access: 65,

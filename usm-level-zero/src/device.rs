@@ -62,12 +62,12 @@ fn list<H: Copy + Default>(
 ) -> Result<Vec<H>> {
     let mut count = 0;
     call(&raw mut count, ptr::null_mut()).map_err(error::call)?;
-    let mut found = vec![H::default(); count as usize];
+    let mut handles = vec![H::default(); count as usize];
     if count > 0 {
-        call(&raw mut count, found.as_mut_ptr()).map_err(error::call)?;
+        call(&raw mut count, handles.as_mut_ptr()).map_err(error::call)?;
     }
-    found.truncate(count as usize);
-    Ok(found)
+    handles.truncate(count as usize);
+    Ok(handles)
 }
 
 /// Calls `visit` with each root device of each driver, in the loader's order. Skips a driver whose
@@ -77,8 +77,8 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
     let _inside = process::work()?;
     // SAFETY: `zeInit` succeeded; count and array agree.
     let drivers: Vec<ze_driver_handle_t> =
-        list(|count, found| unsafe { functions.zeDriverGet(count, found) })?;
-    let mut seen: Vec<LevelZeroDevice> = Vec::new();
+        list(|count, handles| unsafe { functions.zeDriverGet(count, handles) })?;
+    let mut devices_seen: Vec<LevelZeroDevice> = Vec::new();
     for driver in drivers {
         // SAFETY: a driver of this loader.
         let Ok(version) = (unsafe { functions.check_driver(driver) }) else { continue };
@@ -87,31 +87,31 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
         let driver_version = driver_version(functions, driver);
         // SAFETY: as above; count and array agree.
         let devices: Result<Vec<ze_device_handle_t>> =
-            list(|count, found| unsafe { functions.zeDeviceGet(driver, count, found) });
+            list(|count, handles| unsafe { functions.zeDeviceGet(driver, count, handles) });
         for raw in devices.unwrap_or_default() {
             let Ok(mut info) = describe(functions, raw) else { continue };
             let Ok(engine) = compute_engine(functions, raw) else { continue };
-            let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
+            let same_type = devices_seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
-            info.ordinal = seen.len() as u32;
+            info.ordinal = devices_seen.len() as u32;
             (info.platform, info.driver_version) = (platform, driver_version);
-            seen.push(LevelZeroDevice { library, functions, driver, raw, engine, info });
+            devices_seen.push(LevelZeroDevice { library, functions, driver, raw, engine, info });
         }
     }
-    seen.into_iter().for_each(visit);
+    devices_seen.into_iter().for_each(visit);
     Ok(())
 }
 
 /// The device with this handle; for pointers that belong to another device of the context.
 pub(super) fn ordinal_of(library: &'static Library, raw: ze_device_handle_t) -> Option<u32> {
-    let mut found = None;
+    let mut match_of_id = None;
     for_each(library, &mut |device| {
         if device.raw == raw {
-            found = Some(device.info.ordinal);
+            match_of_id = Some(device.info.ordinal);
         }
     })
     .ok()?;
-    found
+    match_of_id
 }
 
 /// The first compute group, which also copies and fills with wide patterns. Copy groups often lack
@@ -176,7 +176,7 @@ fn describe(functions: &Functions, device: ze_device_handle_t) -> Result<DeviceI
     info.max_work_group_size = u64::from(compute.maxTotalGroupSize);
     info.integrated = general.flags.contains(ZE_DEVICE_PROPERTY_FLAG_INTEGRATED);
     // The four bits equal ours, which come from Level Zero.
-    let flags = |found: ze_memory_access_cap_flags_t| AccessFlags::from_bits_truncate(found.0);
+    let flags = |capabilities: ze_memory_access_cap_flags_t| AccessFlags::from_bits_truncate(capabilities.0);
     info.capabilities = Capabilities::NONE;
     info.capabilities.host = flags(access.hostAllocCapabilities);
     info.capabilities.device = flags(access.deviceAllocCapabilities);

@@ -115,39 +115,39 @@ impl Events {
         let functions = self.native.functions();
         // With this scope the host and all later commands see memory effects before the event.
         let (signal, wait) = (ZE_EVENT_SCOPE_FLAG_HOST, ZE_EVENT_SCOPE_FLAG_DEVICE);
-        let (created, place) = match self.sort {
+        let (creation, place) = match self.sort {
             Sort::Counting => {
                 let flags = ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE | ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE;
                 let description = ze_event_counter_based_desc_t { flags, signal, wait, ..Default::default() };
                 let (context, device) = (self.native.context(), self.native.device());
                 // SAFETY: a live context and a device of it, space for the value.
-                let created = unsafe {
+                let creation = unsafe {
                     functions.zeEventCounterBasedCreate(context, device, &raw const description, &raw mut raw)
                 };
-                (created, Place::Context(Arc::clone(&self.native)))
+                (creation, Place::Context(Arc::clone(&self.native)))
             }
             Sort::Pooled => {
                 let (pool, index) = self.place()?;
                 let description = ze_event_desc_t { index, signal, wait, ..Default::default() };
                 // SAFETY: a live pool, an index in it that no other event has, space for the value.
-                let created =
+                let creation =
                     unsafe { functions.zeEventCreate(pool.raw, &raw const description, &raw mut raw) };
-                (created, Place::Pool(pool))
+                (creation, Place::Pool(pool))
             }
         };
-        created.map_err(error::call)?;
+        creation.map_err(error::call)?;
         Ok(Object { raw, functions, state: AtomicU32::new(PENDING), place })
     }
 
     /// An unused index of a pool.
     fn place(&self) -> Result<(Arc<Pool>, u32)> {
         let mut last = self.pool.lock();
-        let (pool, taken) = match last.take() {
-            Some((pool, taken)) if taken < POOL_SIZE => (pool, taken),
+        let (pool, slot_count) = match last.take() {
+            Some((pool, slot_count)) if slot_count < POOL_SIZE => (pool, slot_count),
             _ => (Arc::new(Pool::create(&self.native)?), 0),
         };
-        *last = Some((Arc::clone(&pool), taken + 1));
-        Ok((pool, taken))
+        *last = Some((Arc::clone(&pool), slot_count + 1));
+        Ok((pool, slot_count))
     }
 }
 

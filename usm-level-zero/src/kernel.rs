@@ -41,7 +41,7 @@ struct Module {
 pub struct LevelZeroFunction {
     kernel: Option<Kernel>,
     /// Held from the first argument to the submission. Whether there was a launch.
-    launched: Mutex<bool>,
+    was_launched: Mutex<bool>,
 }
 
 /// A kernel, destroyed before its module.
@@ -84,13 +84,13 @@ impl Drop for LevelZeroFunction {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
         let Some(kernel) = self.kernel.take() else { return };
-        if !*self.launched.get_mut() {
+        if !*self.was_launched.get_mut() {
             return drop(kernel);
         }
         // The crate does not record single launches, so this also waits for other work. A kernel
         // whose work may never finish is kept.
         match raw::pending(&kernel.module.context) {
-            Ok(running) => DROPPED_KERNELS.push(kernel, running),
+            Ok(event) => DROPPED_KERNELS.push(kernel, event),
             Err(_) => core::mem::forget(kernel),
         }
         DROPPED_KERNELS.collect(drop);
@@ -177,7 +177,7 @@ unsafe impl Programmable for LevelZero {
         // SAFETY: a live kernel.
         unsafe { functions.zeKernelSetIndirectAccess(raw, indirect) }.map_err(error::call)?;
         let info = kernel.info().map_err(error::call)?;
-        Ok((LevelZeroFunction { kernel: Some(kernel), launched: Mutex::default() }, info))
+        Ok((LevelZeroFunction { kernel: Some(kernel), was_launched: Mutex::default() }, info))
     }
 
     unsafe fn launch(
@@ -189,12 +189,12 @@ unsafe impl Programmable for LevelZero {
     ) -> usm_core::Result<LevelZeroEvent> {
         let Some(kernel) = &function.kernel else { return Err(ErrorKind::DeviceLost.into()) };
         let functions = kernel.functions();
-        let mut launched = function.launched.lock();
+        let mut was_launched = function.was_launched.lock();
         let groups = kernel.set_sizes(grid)?;
         for (index, argument) in arguments.iter().enumerate() {
             kernel.set(index as u32, argument)?;
         }
-        *launched = true;
+        *was_launched = true;
         let call = |list, signal, count, waits| {
             let (kernel, groups) = (kernel.raw, &raw const groups);
             // SAFETY: live list, kernel and events; the kernel has all its arguments and its lock
@@ -229,8 +229,8 @@ fn take_log(functions: &Functions, log: ze_module_build_log_handle_t) -> String 
     }
     let mut len = 0;
     // SAFETY: a live log; this queries only its length.
-    let known = unsafe { functions.zeModuleBuildLogGetString(log, &raw mut len, ptr::null_mut()) };
-    let mut bytes = alloc::vec![0_u8; if known.is_ok() { len } else { 0 }];
+    let code = unsafe { functions.zeModuleBuildLogGetString(log, &raw mut len, ptr::null_mut()) };
+    let mut bytes = alloc::vec![0_u8; if code.is_ok() { len } else { 0 }];
     if !bytes.is_empty() {
         let place = bytes.as_mut_ptr().cast::<c_char>();
         // SAFETY: a live log, space for as many bytes as it reported.
@@ -248,8 +248,8 @@ impl Module {
         let functions = raw::functions(&self.context);
         let mut count = 0;
         // SAFETY: a live module; this queries only the count.
-        let known = unsafe { functions.zeModuleGetKernelNames(self.raw, &raw mut count, ptr::null_mut()) };
-        let mut names = alloc::vec![ptr::null::<c_char>(); if known.is_ok() { count as usize } else { 0 }];
+        let code = unsafe { functions.zeModuleGetKernelNames(self.raw, &raw mut count, ptr::null_mut()) };
+        let mut names = alloc::vec![ptr::null::<c_char>(); if code.is_ok() { count as usize } else { 0 }];
         if names.is_empty() {
             return String::new();
         }
@@ -272,20 +272,24 @@ impl Kernel {
     }
 
     fn info(&self) -> Result<FunctionInfo, Error> {
-        let mut preferred = ze_kernel_preferred_group_size_properties_t::default();
-        let mut found =
-            ze_kernel_properties_t { pNext: (&raw mut preferred).cast::<c_void>(), ..Default::default() };
+        let mut preferred_size = ze_kernel_preferred_group_size_properties_t::default();
+        let mut properties = ze_kernel_properties_t {
+            pNext: (&raw mut preferred_size).cast::<c_void>(),
+            ..Default::default()
+        };
         // SAFETY: a live kernel, space for both values.
-        unsafe { self.functions().zeKernelGetProperties(self.raw, &raw mut found) }?;
+        unsafe { self.functions().zeKernelGetProperties(self.raw, &raw mut properties) }?;
         let device = self.module.context.shared().info();
         let mut info = FunctionInfo::new(device.max_work_group_size);
         // Drivers that do not know the second structure do not write it.
-        info.preferred_multiple = u64::from(preferred.preferredMultiple).max(1);
-        info.local_mem_size = u64::from(found.localMemSize);
-        info.private_mem_size = u64::from(found.privateMemSize);
-        let required = [found.requiredGroupSizeZ, found.requiredGroupSizeY, found.requiredGroupSizeX];
-        info.required_group = (required != [0; 3]).then(|| required.map(|size| u64::from(size.max(1))));
-        info.parameters = Some(alloc::vec![Shape::Unknown; found.numKernelArgs as usize]);
+        info.preferred_multiple = u64::from(preferred_size.preferredMultiple).max(1);
+        info.local_mem_size = u64::from(properties.localMemSize);
+        info.private_mem_size = u64::from(properties.privateMemSize);
+        let required_size =
+            [properties.requiredGroupSizeZ, properties.requiredGroupSizeY, properties.requiredGroupSizeX];
+        info.required_group =
+            (required_size != [0; 3]).then(|| required_size.map(|size| u64::from(size.max(1))));
+        info.parameters = Some(alloc::vec![Shape::Unknown; properties.numKernelArgs as usize]);
         Ok(info)
     }
 
@@ -293,11 +297,11 @@ impl Kernel {
     /// suggests one.
     fn set_sizes(&self, grid: &Grid) -> Result<ze_group_count_t, usm_core::Error> {
         let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], usm_core::Error> {
-            let mut narrowed = [0; 3];
-            for (narrow, wide) in narrowed.iter_mut().zip(grid.fastest_first(sizes)) {
+            let mut extents = [0; 3];
+            for (narrow, wide) in extents.iter_mut().zip(grid.fastest_first(sizes)) {
                 *narrow = u32::try_from(wide).map_err(|_| ErrorKind::SizeOverflow)?;
             }
-            Ok(narrowed)
+            Ok(extents)
         };
         let global = narrow(grid.global())?;
         let local = match grid.local() {

@@ -9,7 +9,7 @@ use level_zero_sys::{
 };
 
 use crate::error;
-use usm_core::driver::library::{self, Opened};
+use usm_core::driver::library::{self, LibraryCache};
 use usm_core::{Error, Result};
 
 /// The environment variable for another file.
@@ -40,7 +40,7 @@ pub(super) fn open_default() -> Result<&'static Library> {
 /// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers
 /// keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Opened<Library> = Opened::new();
+    static OPENED: LibraryCache<Library> = LibraryCache::new();
     OPENED.get(
         |library| library.path == path,
         || {

@@ -16,7 +16,7 @@ use crate::native::Native;
 use crate::queue::{self, DroppedQueue, LevelZeroQueue};
 use crate::{LevelZero, error};
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
-use usm_core::driver::placed::Placed;
+use usm_core::driver::placed_blocks::PlacedBlocks;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{self as after, After, Deadline, ledgers, process};
@@ -40,13 +40,13 @@ struct Inner {
     shared: ContextState,
     deferred: Deferred<LevelZero>,
     #[cfg(feature = "kernel")]
-    strided: usm_kernel::backend::driver::StridedCode<LevelZero>,
+    strided_code: usm_kernel::backend::driver::StridedCode<LevelZero>,
     queue_list: Arc<QueueList<queue::Inner, LevelZeroEvent>>,
-    placed: Placed,
+    placed_blocks: PlacedBlocks,
     /// The lists and events of dropped queues with unfinished work.
     dropped_queues: After<DroppedQueue, LevelZeroEvent>,
-    pooled: Arc<Events>,
-    counting: Option<Arc<Events>>,
+    event_pool: Arc<Events>,
+    counting_events: Option<Arc<Events>>,
     native: Arc<Native>,
 }
 
@@ -54,7 +54,7 @@ impl LevelZeroContext {
     /// For a new queue.
     #[cfg(feature = "kernel")]
     pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<LevelZero> {
-        self.0.strided.copies()
+        self.0.strided_code.copies()
     }
 
     pub(super) fn create(device: &LevelZeroDevice) -> Result<Self> {
@@ -83,16 +83,16 @@ impl LevelZeroContext {
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
             #[cfg(feature = "kernel")]
-            strided: usm_kernel::backend::driver::StridedCode::default(),
+            strided_code: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
-            placed: Placed::new(),
+            placed_blocks: PlacedBlocks::new(),
             dropped_queues: After::new(),
-            pooled: Events::pooled(&native),
-            counting: Events::counting(&native),
+            event_pool: Events::pooled(&native),
+            counting_events: Events::counting(&native),
             native,
         });
         let mut contexts = CONTEXTS.lock();
-        contexts.retain(|known| known.strong_count() > 0);
+        contexts.retain(|context| context.strong_count() > 0);
         contexts.push(Arc::downgrade(&inner));
         Self(inner)
     }
@@ -100,7 +100,7 @@ impl LevelZeroContext {
     /// Whether the address belongs to another native context.
     fn belongs_to_another(&self, address: usize) -> bool {
         let (contexts, ours) = (live_contexts(), self.0.native.context());
-        let mut others = contexts.iter().filter(|known| known.native.context() != ours);
+        let mut others = contexts.iter().filter(|candidate| candidate.native.context() != ours);
         others.any(|other| other.shared.find(address).is_some())
     }
 
@@ -118,12 +118,12 @@ impl LevelZeroContext {
 
     /// Events for every list.
     pub(super) fn pooled(&self) -> &Arc<Events> {
-        &self.0.pooled
+        &self.0.event_pool
     }
 
     /// Events for in-order lists.
     pub(super) fn counting(&self) -> Option<&Arc<Events>> {
-        self.0.counting.as_ref()
+        self.0.counting_events.as_ref()
     }
 
     pub(super) fn dropped_queues(&self) -> &After<DroppedQueue, LevelZeroEvent> {
@@ -184,7 +184,7 @@ impl LevelZeroContext {
 
     /// Start of the driver's allocation that contains a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
-        self.0.placed.base_of(block)
+        self.0.placed_blocks.base_of(block)
     }
 
     /// Events after all previously submitted work.
@@ -208,7 +208,7 @@ impl ContextOps<LevelZero> for LevelZeroContext {
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         // The call requests the alignment, but drivers may succeed without honouring it.
-        let address = self.0.placed.allocate(
+        let address = self.0.placed_blocks.allocate(
             layout,
             |bytes| self.allocate_bytes(kind, bytes, layout.align()),
             // SAFETY: just allocated in this context and not used yet.
@@ -231,19 +231,19 @@ impl ContextOps<LevelZero> for LevelZeroContext {
         }
         let functions = self.0.native.functions();
         let pointer = address as *const c_void;
-        let mut found = ze_memory_allocation_properties_t::default();
+        let mut properties = ze_memory_allocation_properties_t::default();
         let mut owner = ze_device_handle_t::NULL;
         // SAFETY: a live context, space for the values; the address is looked up, not dereferenced.
         unsafe {
             functions.zeMemGetAllocProperties(
                 self.0.native.context(),
                 pointer,
-                &raw mut found,
+                &raw mut properties,
                 &raw mut owner,
             )
         }
         .map_err(error::call)?;
-        let kind = match found.type_ {
+        let kind = match properties.type_ {
             ZE_MEMORY_TYPE_HOST => AllocKind::Host,
             ZE_MEMORY_TYPE_DEVICE => AllocKind::Device,
             ZE_MEMORY_TYPE_SHARED => AllocKind::Shared,
@@ -256,7 +256,7 @@ impl ContextOps<LevelZero> for LevelZeroContext {
             functions.zeMemGetAddressRange(self.0.native.context(), pointer, &raw mut base, &raw mut size)
         }
         .map_err(error::call)?;
-        let Some((base, size)) = self.0.placed.narrow(address, base as usize, size) else {
+        let Some((base, size)) = self.0.placed_blocks.narrow(address, base as usize, size) else {
             return Ok(PointerInfo::UNKNOWN);
         };
         if self.belongs_to_another(address) {
@@ -296,7 +296,7 @@ impl Inner {
     /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        if !unsafe { self.free_at(self.placed.take(block)) } {
+        if !unsafe { self.free_at(self.placed_blocks.take(block)) } {
             // SAFETY: this is the block's context, and nothing frees the block again.
             unsafe { self.shared.leaked() };
         }
@@ -309,11 +309,11 @@ impl Inner {
     unsafe fn free_at(&self, base: usize) -> bool {
         let pointer = ptr::with_exposed_provenance_mut(base);
         // SAFETY: the caller's promise.
-        let freed = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
-        if freed.is_err() {
+        let code = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
+        if code.is_err() {
             self.native.keep_memory();
         }
-        freed.is_ok()
+        code.is_ok()
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Native {
     pub(super) device: LevelZeroDevice,
     raw: ze_context_handle_t,
     /// A foreign context is not destroyed.
-    owned: bool,
+    is_owned: bool,
     /// Whether the driver refused to free memory of the context. It is not destroyed with that
     /// memory in it.
     has_kept_memory: AtomicBool,
@@ -30,12 +30,12 @@ impl Native {
         // SAFETY: a driver of the loader, space for the value.
         unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
             .map_err(error::call)?;
-        Ok(Arc::new(Self { device: *device, raw, owned: true, has_kept_memory: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { device: *device, raw, is_owned: true, has_kept_memory: AtomicBool::new(false) }))
     }
 
     /// Over a foreign context, which is not destroyed.
     pub(super) fn borrowing(device: &LevelZeroDevice, raw: ze_context_handle_t) -> Arc<Self> {
-        Arc::new(Self { device: *device, raw, owned: false, has_kept_memory: AtomicBool::new(false) })
+        Arc::new(Self { device: *device, raw, is_owned: false, has_kept_memory: AtomicBool::new(false) })
     }
 
     /// Notes that memory stays in the context for good.
@@ -59,7 +59,7 @@ impl Native {
 impl Drop for Native {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        if !self.owned || *self.has_kept_memory.get_mut() {
+        if !self.is_owned || *self.has_kept_memory.get_mut() {
             return;
         }
         // SAFETY: owned, destroyed once, after everything made in it. A failure has no remedy.

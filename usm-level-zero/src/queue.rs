@@ -37,7 +37,7 @@ pub(super) struct Inner {
     context: LevelZeroContext,
     order: QueueOrder,
     /// Whether the list is an in-order list.
-    ordered: bool,
+    is_ordered: bool,
     events: Arc<Events>,
     list: ManuallyDrop<List>,
     /// Held during each call, because a list takes one thread at a time and the order of the calls
@@ -67,14 +67,14 @@ pub(super) type Answer = core::result::Result<ze_result_t, Error>;
 impl LevelZeroQueue {
     pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
         context.dropped_queues().collect(drop);
-        let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
-        let ordered = counting.is_some();
-        let events = counting.unwrap_or(context.pooled());
+        let counting_events = context.counting().filter(|_| order == QueueOrder::InOrder);
+        let is_ordered = counting_events.is_some();
+        let events = counting_events.unwrap_or(context.pooled());
         let native = context.native();
         let description = ze_command_queue_desc_t {
             ordinal: context.device().engine.ordinal,
             mode: ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS,
-            flags: if ordered { ZE_COMMAND_QUEUE_FLAG_IN_ORDER } else { ze_command_queue_flags_t(0) },
+            flags: if is_ordered { ZE_COMMAND_QUEUE_FLAG_IN_ORDER } else { ze_command_queue_flags_t(0) },
             ..Default::default()
         };
         let mut raw = ze_command_list_handle_t::NULL;
@@ -88,8 +88,8 @@ impl LevelZeroQueue {
             )
         }
         .map_err(error::call)?;
-        let list = List { raw, native: Arc::clone(native), owned: true };
-        Ok(Self::from_list(context, order, ordered, events, list))
+        let list = List { raw, native: Arc::clone(native), is_owned: true };
+        Ok(Self::from_list(context, order, is_ordered, events, list))
     }
 
     /// Wraps a foreign list, which is not destroyed.
@@ -102,14 +102,14 @@ impl LevelZeroQueue {
         list: ze_command_list_handle_t,
         order: QueueOrder,
     ) -> Self {
-        let list = List { raw: list, native: Arc::clone(context.native()), owned: false };
+        let list = List { raw: list, native: Arc::clone(context.native()), is_owned: false };
         Self::from_list(context, order, order == QueueOrder::InOrder, context.pooled(), list)
     }
 
     fn from_list(
         context: &LevelZeroContext,
         order: QueueOrder,
-        ordered: bool,
+        is_ordered: bool,
         events: &Arc<Events>,
         list: List,
     ) -> Self {
@@ -120,7 +120,7 @@ impl LevelZeroQueue {
         let inner = Arc::new(Inner {
             context,
             order,
-            ordered,
+            is_ordered,
             events,
             list,
             work,
@@ -187,7 +187,7 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
         };
         // Two dimensions: one slice.
         let region = ze_copy_region_t { width, height, ..Default::default() };
-        let copied = self.0.submit(after, |to| {
+        let outcome = self.0.submit(after, |to| {
             // SAFETY: the caller's promise for every row; the regions are read before the call
             // returns; the command lives during the call.
             unsafe {
@@ -207,7 +207,7 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
                 )
             }
         });
-        copied.map_err(|error| match error.native {
+        outcome.map_err(|error| match error.native {
             Some(code) if code == i64::from(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.0) => {
                 error::unsupported("a copy of rows")
             }
@@ -274,14 +274,14 @@ impl Advice<Self> for LevelZero {
             let mut answer = Ok(ZE_RESULT_SUCCESS);
             for (index, step) in steps.iter().enumerate() {
                 // SAFETY: the caller's promise.
-                let said = unsafe {
+                let code = unsafe {
                     functions.zeCommandListAppendMemAdvise(list, device, pointer.cast(), len, *step)
                 };
                 // After the first hint was appended, a refused one only loses that hint.
                 if index == 0 {
-                    answer = said;
+                    answer = code;
                 }
-                if said.is_err() {
+                if code.is_err() {
                     break;
                 }
             }
@@ -293,7 +293,7 @@ impl Advice<Self> for LevelZero {
 impl Inner {
     /// Whether the next operation must wait for the previous one.
     fn follows(&self) -> bool {
-        self.order == QueueOrder::InOrder && !self.ordered
+        self.order == QueueOrder::InOrder && !self.is_ordered
     }
 
     /// Appends by `append`, which passes list, event and wait list, all of them live during the
@@ -306,7 +306,7 @@ impl Inner {
     ) -> Result<LevelZeroEvent> {
         let mut work = self.work.lock();
         let event = self.prepare(&mut work, after)?;
-        let appended =
+        let outcome =
             work.append(&event, after, self.follows(), LevelZeroEvent::handle_to_wait_for, |waits| {
                 append(&Command {
                     functions: self.list.native.functions(),
@@ -316,7 +316,7 @@ impl Inner {
                     waits: waits.as_mut_ptr(),
                 })
             });
-        appended.map(|_| event).map_err(error::call)
+        outcome.map(|_| event).map_err(error::call)
     }
 
     /// Appends commands without events, between a barrier that waits and a barrier that signals.
@@ -330,7 +330,7 @@ impl Inner {
         let event = self.prepare(&mut work, after)?;
         let (functions, list) = (self.list.native.functions(), self.list.raw);
         // A refused hint after the first barrier is no error of the operation.
-        let appended =
+        let outcome =
             work.append(&event, after, self.follows(), LevelZeroEvent::handle_to_wait_for, |waits| {
                 let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
                 if count > 0 {
@@ -339,19 +339,19 @@ impl Inner {
                     unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) }
                         .map_err(error::call)?;
                 }
-                let hinted = append(functions, list).map_err(|error| error::optional(operation, error));
-                if count == 0 && hinted.is_err() {
-                    return hinted.map(Ok);
+                let hint_outcome = append(functions, list).map_err(|error| error::optional(operation, error));
+                if count == 0 && hint_outcome.is_err() {
+                    return hint_outcome.map(Ok);
                 }
                 // SAFETY: a live list, an unsignalled event.
-                let signalled =
+                let signal_outcome =
                     unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
-                if let Err(error) = signalled {
+                if let Err(error) = signal_outcome {
                     event.fail(&error);
                 }
-                Ok(hinted)
+                Ok(hint_outcome)
             });
-        appended?.map(|_| event)
+        outcome?.map(|_| event)
     }
 
     /// An event for the next operation, or the error of an operation that it would follow.

@@ -71,9 +71,9 @@ impl Ipc<Self> for LevelZero {
             call.zeMemOpenIpcHandle(native.context(), device, handle, flags, &raw mut pointer)
         }
         .map_err(|error| error::optional("IPC", error))?;
-        let opened = LevelZeroIpcMemory { pointer, native: Arc::clone(native) };
+        let memory = LevelZeroIpcMemory { pointer, native: Arc::clone(native) };
         match NonNull::new(pointer.cast()) {
-            Some(pointer) => Ok((pointer, opened)),
+            Some(pointer) => Ok((pointer, memory)),
             None => Err(error::native("zeMemOpenIpcHandle", ZE_RESULT_SUCCESS)),
         }
     }

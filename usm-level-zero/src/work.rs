@@ -20,7 +20,7 @@ mod models;
 #[derive(Debug)]
 pub(super) struct Work<E, R> {
     /// In the order of submission.
-    kept: VecDeque<Kept<E>>,
+    entries: VecDeque<Entry<E>>,
     /// Event of the last operation.
     last: Option<E>,
     /// The wait list of the current call; empty between calls.
@@ -28,7 +28,7 @@ pub(super) struct Work<E, R> {
 }
 
 #[derive(Debug)]
-enum Kept<E> {
+enum Entry<E> {
     /// The next operation waits for it.
     Awaited(E),
     Operation(E),
@@ -46,12 +46,12 @@ pub(super) struct DroppedQueue<L, E, R> {
 
 impl<E: EventOps + Clone, R> Work<E, R> {
     pub(super) const fn new() -> Self {
-        Self { kept: VecDeque::new(), last: None, waits: Vec::new() }
+        Self { entries: VecDeque::new(), last: None, waits: Vec::new() }
     }
 
     /// Number of kept events.
     pub(super) fn kept_events(&self) -> usize {
-        self.kept.len()
+        self.entries.len()
     }
 
     /// Event of the last operation.
@@ -60,32 +60,32 @@ impl<E: EventOps + Clone, R> Work<E, R> {
     }
 
     /// Calls `append` with the wait list of a command that signals `event`: the handles that
-    /// `awaited` returns for `after` and, if `follows`, for the previous operation. If `append`
+    /// `wait` returns for `after` and, if `follows`, for the previous operation. If `append`
     /// fails, it has appended nothing, and nothing is kept for it.
     pub(super) fn append<T, X>(
         &mut self,
         event: &E,
         after: &[E],
         follows: bool,
-        awaited: impl Fn(&E) -> Option<R>,
+        wait: impl Fn(&E) -> Option<R>,
         append: impl FnOnce(&mut [R]) -> Result<T, X>,
     ) -> Result<T, X> {
-        let kept = self.kept.len();
+        let entry_count = self.entries.len();
         let last = self.last.take();
         let before = last.as_ref().filter(|_| follows);
         for event in after.iter().chain(before) {
-            if let Some(raw) = awaited(event) {
+            if let Some(raw) = wait(event) {
                 self.waits.push(raw);
-                self.kept.push_back(Kept::Awaited(event.clone()));
+                self.entries.push_back(Entry::Awaited(event.clone()));
             }
         }
         let answer = append(&mut self.waits);
         self.waits.clear();
         if answer.is_ok() {
-            self.kept.push_back(Kept::Operation(event.clone()));
+            self.entries.push_back(Entry::Operation(event.clone()));
             self.last = Some(event.clone());
         } else {
-            self.kept.truncate(kept);
+            self.entries.truncate(entry_count);
             self.last = last;
         }
         answer
@@ -94,23 +94,23 @@ impl<E: EventOps + Clone, R> Work<E, R> {
     /// Releases the events of finished operations, up to the first unfinished one.
     pub(super) fn sweep(&mut self) {
         loop {
-            let operation = self.kept.iter().position(|kept| matches!(kept, Kept::Operation(_)));
+            let operation = self.entries.iter().position(|entry| matches!(entry, Entry::Operation(_)));
             let Some(index) = operation else { return };
-            match &self.kept[index] {
-                Kept::Operation(event) if event.is_complete() => {}
+            match &self.entries[index] {
+                Entry::Operation(event) if event.is_complete() => {}
                 _ => return,
             }
-            self.kept.drain(..=index);
+            self.entries.drain(..=index);
         }
     }
 
     /// The events of operations that are not known to be complete.
     pub(super) fn operations(&self) -> Vec<E> {
-        let operation = |kept: &Kept<E>| match kept {
-            Kept::Operation(event) => Some(event.clone()),
-            Kept::Awaited(_) => None,
+        let operation = |entry: &Entry<E>| match entry {
+            Entry::Operation(event) => Some(event.clone()),
+            Entry::Awaited(_) => None,
         };
-        self.kept.iter().filter_map(operation).collect()
+        self.entries.iter().filter_map(operation).collect()
     }
 }
 
@@ -120,12 +120,12 @@ pub(super) struct List {
     pub(super) raw: ze_command_list_handle_t,
     pub(super) native: Arc<Native>,
     /// A foreign list is not destroyed.
-    pub(super) owned: bool,
+    pub(super) is_owned: bool,
 }
 
 impl Drop for List {
     fn drop(&mut self) {
-        if !self.owned {
+        if !self.is_owned {
             return;
         }
         let Ok(_inside) = process::ask() else { return };

@@ -82,13 +82,13 @@ impl Buffers<Self> for OpenCl {
 
     fn create(context: &OpenClContext, size: usize) -> Result<OpenClBuffer> {
         let library = context.library();
-        let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
+        let memory_error = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
         // A fill would need a queue and a wait with a limit. This copy is complete when the call
         // returns.
-        let out_of_memory = || error::of(exhausted);
+        let out_of_memory = || error::of(memory_error);
         let own;
-        let zeros = if let Some(kept) = Zeros::shared_zeros(size) {
-            kept
+        let zeros = if let Some(zeros_of_process) = Zeros::shared_zeros(size) {
+            zeros_of_process
         } else {
             own = Zeros::new(size).ok_or_else(out_of_memory)?;
             &own

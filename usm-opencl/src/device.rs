@@ -80,9 +80,9 @@ fn list(
         return Ok(Vec::new());
     }
     check(operation, status)?;
-    let mut found = vec![ptr::null_mut(); count as usize];
-    check(operation, call(count, found.as_mut_ptr(), ptr::null_mut()))?;
-    Ok(found)
+    let mut handles = vec![ptr::null_mut(); count as usize];
+    check(operation, call(count, handles.as_mut_ptr(), ptr::null_mut()))?;
+    Ok(handles)
 }
 
 /// Calls `visit` with each device of each platform, in the loader's order. Skips a platform whose
@@ -99,14 +99,14 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
     let _inside = process::work()?;
     let _guard = ONE_AT_A_TIME.lock();
     // SAFETY: pointer and count agree.
-    let platforms = list("clGetPlatformIDs", error::PLATFORM_NOT_FOUND, |count, found, total| unsafe {
-        (library.platforms)(count, found, total)
+    let platforms = list("clGetPlatformIDs", error::PLATFORM_NOT_FOUND, |count, handles, total| unsafe {
+        (library.platforms)(count, handles, total)
     })?;
-    let mut seen: Vec<OpenClDevice> = Vec::new();
+    let mut devices_seen: Vec<OpenClDevice> = Vec::new();
     for platform in platforms {
         // SAFETY: a platform of this library; pointer and count agree.
-        let devices = list("clGetDeviceIDs", error::DEVICE_NOT_FOUND, |count, found, total| unsafe {
-            (library.devices)(platform, ALL_TYPES, count, found, total)
+        let devices = list("clGetDeviceIDs", error::DEVICE_NOT_FOUND, |count, handles, total| unsafe {
+            (library.devices)(platform, ALL_TYPES, count, handles, total)
         });
         // SAFETY: a platform of this library.
         let usm = unsafe { library.usm(platform) };
@@ -116,25 +116,25 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
         }));
         for raw in devices.unwrap_or_default() {
             let mut info = describe(library, raw, usm.is_some());
-            let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
+            let same_type = devices_seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
-            info.ordinal = seen.len() as u32;
+            info.ordinal = devices_seen.len() as u32;
             info.platform = platform_name;
-            seen.push(OpenClDevice { library, raw, usm, info });
+            devices_seen.push(OpenClDevice { library, raw, usm, info });
         }
     }
-    Ok(seen)
+    Ok(devices_seen)
 }
 
 /// The device with this id.
 pub(super) fn find(library: &'static Library, raw: Raw) -> Result<OpenClDevice> {
-    let mut found = None;
+    let mut match_of_id = None;
     for_each(library, &mut |device| {
         if device.raw == raw {
-            found = Some(device);
+            match_of_id = Some(device);
         }
     })?;
-    found.ok_or_else(|| error::of(usm_core::ErrorKind::NoDevice))
+    match_of_id.ok_or_else(|| error::of(usm_core::ErrorKind::NoDevice))
 }
 
 /// A value of fixed size; zero if the device does not know the query.

@@ -32,7 +32,7 @@ struct EventInner {
     /// The queue to flush at the first query of the event, because unflushed work may never start.
     /// A foreign event may have none.
     queue: Option<Arc<Handle>>,
-    flushed: AtomicBool,
+    is_flushed: AtomicBool,
     /// User events that the operation follows, directly or indirectly. Intel's CPU runtime forgets
     /// their failures: an operation that waited for a failed one is reported complete, whether it
     /// ran or not.
@@ -53,7 +53,7 @@ impl OpenClEvent {
         queue: Option<Arc<Handle>>,
         user_events: UserEvents,
     ) -> Self {
-        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), user_events }))
+        Self(Arc::new(EventInner { handle, queue, is_flushed: AtomicBool::new(false), user_events }))
     }
 
     /// Another event of the same queue. If this event has no other handle, reuses its heap block
@@ -61,7 +61,7 @@ impl OpenClEvent {
     pub(super) fn next_event(mut self, handle: Handle, queue: &Arc<Handle>, user_events: UserEvents) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
-                (inner.handle, inner.flushed, inner.user_events) =
+                (inner.handle, inner.is_flushed, inner.user_events) =
                     (handle, AtomicBool::new(false), user_events);
                 self
             }
@@ -122,10 +122,10 @@ impl OpenClEvent {
 
     pub(super) fn flush(&self) -> Result<()> {
         let Some(queue) = &self.0.queue else { return Ok(()) };
-        if !self.0.flushed.load(Ordering::Relaxed) {
+        if !self.0.is_flushed.load(Ordering::Relaxed) {
             // SAFETY: a live queue.
             check("clFlush", unsafe { (self.0.handle.library().flush)(queue.raw()) })?;
-            self.0.flushed.store(true, Ordering::Relaxed);
+            self.0.is_flushed.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl OpenClEvent {
 pub(super) fn user_events_of<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<UserEvents> {
     let mut pending: Vec<OpenClEvent> = Vec::new();
     for event in events.flat_map(OpenClEvent::followed_user_events) {
-        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
-        if !known && event.status()? == EventStatus::Pending {
+        let is_listed = pending.iter().any(|other| Arc::ptr_eq(&other.0, &event.0));
+        if !is_listed && event.status()? == EventStatus::Pending {
             pending.push(event.clone());
         }
     }
@@ -151,11 +151,11 @@ impl EventOps for OpenClEvent {
         let mut status: Status = 0;
         let answer = (&raw mut status).cast();
         // SAFETY: a live event, space for the value.
-        let asked = unsafe {
+        let code = unsafe {
             let call = self.0.handle.library().event_info;
             call(self.as_raw(), EVENT_STATUS, size_of::<Status>(), answer, ptr::null_mut())
         };
-        check("clGetEventInfo", asked)?;
+        check("clGetEventInfo", code)?;
         match status {
             COMPLETE => {
                 for event in self.0.user_events.iter().flat_map(|user_events| user_events.iter()) {
@@ -164,7 +164,7 @@ impl EventOps for OpenClEvent {
                 Ok(EventStatus::Complete)
             }
             status if status > COMPLETE => Ok(EventStatus::Pending),
-            failed => Err(error::native("the operation of an event", failed)),
+            failure => Err(error::native("the operation of an event", failure)),
         }
     }
 

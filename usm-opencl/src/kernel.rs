@@ -188,9 +188,9 @@ unsafe impl Programmable for OpenCl {
 
     fn build(context: &OpenClContext, code: &Code<'_>, options: &str) -> Result<OpenClModule, BuildError> {
         let api = api(context)?;
-        let created = Program::create(api, context, code)?;
-        created.build(code, options)?;
-        Ok(OpenClModule(Arc::new(created)))
+        let program = Program::create(api, context, code)?;
+        program.build(code, options)?;
+        Ok(OpenClModule(Arc::new(program)))
     }
 
     fn native(module: &OpenClModule) -> Option<Vec<u8>> {
@@ -198,9 +198,9 @@ unsafe impl Programmable for OpenCl {
     }
 
     fn build_native(context: &OpenClContext, code: &[u8]) -> Result<OpenClModule, BuildError> {
-        let created = Program::create_of_binary(api(context)?, context, code)?;
-        created.build(&Code::SpirV(&[]), "")?;
-        Ok(OpenClModule(Arc::new(created)))
+        let program = Program::create_of_binary(api(context)?, context, code)?;
+        program.build(&Code::SpirV(&[]), "")?;
+        Ok(OpenClModule(Arc::new(program)))
     }
 
     fn function(module: &OpenClModule, name: &CStr) -> Result<(OpenClFunction, FunctionInfo), BuildError> {
@@ -303,14 +303,14 @@ impl Program {
     /// The built code for the context's only device.
     fn binary(&self) -> Option<Vec<u8>> {
         let ask = self.api.program_info;
-        let (mut size, mut written) = (0_usize, 0_usize);
+        let (mut size, mut written_len) = (0_usize, 0_usize);
         // SAFETY: live program, space for one number and for their bytes; more numbers than fit are
         // an error.
         let status = unsafe {
             let place = (&raw mut size).cast();
-            ask(self.raw, info::PROGRAM_BINARY_SIZES, size_of::<usize>(), place, &raw mut written)
+            ask(self.raw, info::PROGRAM_BINARY_SIZES, size_of::<usize>(), place, &raw mut written_len)
         };
-        if status != SUCCESS || written != size_of::<usize>() || size == 0 {
+        if status != SUCCESS || written_len != size_of::<usize>() || size == 0 {
             return None;
         }
         let mut bytes = alloc::vec![0_u8; size];
@@ -325,11 +325,11 @@ impl Program {
 
     /// Source is built with the names and qualifiers of its parameters. SPIR-V always has them.
     fn build(&self, code: &Code<'_>, options: &str) -> Result<(), BuildError> {
-        let asked = match code {
+        let options_in = match code {
             Code::OpenClC(_) => alloc::format!("-cl-kernel-arg-info {options}"),
             _ => options.to_string(),
         };
-        let native_options: CString = text("options", &asked)?;
+        let native_options: CString = text("options", &options_in)?;
         let device = raw::device(&self.context);
         // SAFETY: live program and device; without a callback the call returns when the build is
         // complete.
@@ -404,8 +404,8 @@ impl OpenClFunction {
         answer.local_mem_size = number(info::KERNEL_LOCAL_MEM_SIZE, 0);
         answer.private_mem_size = number(info::KERNEL_PRIVATE_MEM_SIZE, 0);
         let bytes = size_of_val(&group);
-        let required = ask(info::KERNEL_COMPILE_WORK_GROUP_SIZE, bytes, (&raw mut group).cast());
-        if required && group != [0; 3] {
+        let code = ask(info::KERNEL_COMPILE_WORK_GROUP_SIZE, bytes, (&raw mut group).cast());
+        if code && group != [0; 3] {
             let [x, y, z] = group.map(|size| size as u64);
             answer.required_group = Some([z, y, x]);
         }
@@ -442,8 +442,8 @@ impl OpenClFunction {
         let set = self.program.api.set_argument;
         let (operation, status) = match *argument {
             Slot::Pointer(address) => {
-                let missing = || error::unsupported("unified shared memory on this platform");
-                let usm = self.program.usm.as_ref().ok_or_else(missing)?;
+                let memory_error = || error::unsupported("unified shared memory on this platform");
+                let usm = self.program.usm.as_ref().ok_or_else(memory_error)?;
                 // SAFETY: live kernel; the address is not read here.
                 let status =
                     unsafe { (usm.set_pointer)(self.raw, index, ptr::without_provenance::<c_void>(address)) };

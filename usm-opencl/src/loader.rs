@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use std::path::Path;
 
 use crate::error::{self, Status};
-use usm_core::driver::library::{self, File, Opened};
+use usm_core::driver::library::{self, File, LibraryCache};
 use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
@@ -147,7 +147,7 @@ pub(super) fn open_default() -> Result<&'static Library> {
 
 /// Opens the library at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Opened<Library> = Opened::new();
+    static OPENED: LibraryCache<Library> = LibraryCache::new();
     OPENED.get(
         |library| library.path() == path,
         || {
@@ -184,7 +184,7 @@ fn load_companions(path: &Path) {
 /// `clSetKernelArg` is no call for several threads, and it is not made on these.
 pub(super) type Handle = handle::Handle<Library>;
 
-impl handle::Counting for Library {
+impl handle::ReferenceCounting for Library {
     type Answer = Status;
 }
 

@@ -13,7 +13,7 @@ use crate::event::OpenClEvent;
 use crate::loader::{Handle, Library, Usm};
 use crate::queue::{self, OpenClQueue};
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
-use usm_core::driver::placed::Placed;
+use usm_core::driver::placed_blocks::PlacedBlocks;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::{ledgers, process};
 use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, MemoryType, Result};
@@ -39,9 +39,9 @@ struct Inner {
     shared: ContextState,
     deferred: Deferred<OpenCl>,
     #[cfg(feature = "kernel")]
-    strided: usm_kernel::backend::driver::StridedCode<OpenCl>,
+    strided_code: usm_kernel::backend::driver::StridedCode<OpenCl>,
     queue_list: Arc<QueueList<queue::Inner, OpenClEvent>>,
-    placed: Placed,
+    placed_blocks: PlacedBlocks,
     device: OpenClDevice,
     context: Handle,
 }
@@ -50,7 +50,7 @@ impl OpenClContext {
     /// For a new queue.
     #[cfg(feature = "kernel")]
     pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<OpenCl> {
-        self.0.strided.copies()
+        self.0.strided_code.copies()
     }
 
     pub(super) fn create(device: &OpenClDevice) -> Result<Self> {
@@ -78,9 +78,9 @@ impl OpenClContext {
             shared: ContextState::with_shared_ledger(device.info(), ledger).with_idle_wait(idle),
             deferred: Deferred::new(),
             #[cfg(feature = "kernel")]
-            strided: usm_kernel::backend::driver::StridedCode::default(),
+            strided_code: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
-            placed: Placed::new(),
+            placed_blocks: PlacedBlocks::new(),
             device,
             context,
         }))
@@ -168,7 +168,7 @@ impl ContextOps<OpenCl> for OpenClContext {
             return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
         };
         // The call requests the alignment, but drivers may succeed without honouring it.
-        let address = self.0.placed.allocate(
+        let address = self.0.placed_blocks.allocate(
             layout,
             |bytes| self.allocate_bytes(usm, kind, bytes, alignment),
             // SAFETY: just allocated in this context and not used yet.
@@ -199,7 +199,7 @@ impl ContextOps<OpenCl> for OpenClContext {
         };
         let base = self.alloc_info(usm, address, info::BASE)?;
         let size = self.alloc_info(usm, address, info::SIZE)?;
-        let Some((base, size)) = self.0.placed.narrow(address, base, size) else {
+        let Some((base, size)) = self.0.placed_blocks.narrow(address, base, size) else {
             return Ok(PointerInfo::UNKNOWN);
         };
         Ok(PointerInfo {
@@ -252,7 +252,7 @@ impl Inner {
     /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { self.free_at(self.placed.take(block)) };
+        unsafe { self.free_at(self.placed_blocks.take(block)) };
     }
 
     /// # Safety

@@ -15,7 +15,7 @@ use usm_core::Result;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 #[cfg(feature = "kernel")]
 use usm_core::backend::{Conversion, StridedCopy};
-use usm_core::driver::rested::Rested;
+use usm_core::driver::delayed_event::DelayedEvent;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{After, process};
 #[cfg(feature = "kernel")]
@@ -30,7 +30,7 @@ const TO_DEVICE: Bits = 0;
 pub(super) const NON_BLOCKING: u32 = 0;
 
 /// Dropped queues of the whole process, because a queue may outlive its context's last handle.
-static DROPPED_QUEUES: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
+static DROPPED_QUEUES: After<Arc<Handle>, DelayedEvent<OpenClEvent>> = After::new();
 
 /// An OpenCL command queue.
 #[derive(Clone, Debug)]
@@ -186,9 +186,9 @@ impl Advice<Self> for OpenCl {
             // SAFETY: the caller's promise for the range.
             unsafe { (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event) }
         };
-        let migrated = queue.submit_usm("clEnqueueMigrateMemINTEL", after, call);
+        let submission = queue.submit_usm("clEnqueueMigrateMemINTEL", after, call);
         // Intel's CPU runtime does not support migration without a flag.
-        migrated.map_err(|error| match error.native {
+        submission.map_err(|error| match error.native {
             Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
             _ => error,
         })
@@ -223,10 +223,10 @@ impl Inner {
         let before = chain.as_ref().and_then(|chain| chain.last.as_ref());
         let follows = !after.is_empty() || before.is_some_and(OpenClEvent::follows_user_events);
         let user_events = if follows { user_events_of(after.iter().chain(before))? } else { None };
-        let (only, many);
+        let (single_event, many);
         let list: &[Raw] = if after.is_empty() {
-            only = before.map(OpenClEvent::as_raw);
-            only.as_slice()
+            single_event = before.map(OpenClEvent::as_raw);
+            single_event.as_slice()
         } else {
             many = self.wait_list(after, before)?;
             &many
@@ -295,7 +295,7 @@ impl Drop for Inner {
         };
         match &last {
             Ok(Some(event)) => {
-                DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())])
+                DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![DelayedEvent::new(event.clone())])
             }
             Ok(None) => {}
             // Without an event it is unknown when the queue may be released.

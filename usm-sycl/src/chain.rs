@@ -25,7 +25,7 @@ mod models;
 const LONG: usize = if cfg!(loom) { 3 } else { 64 };
 
 /// The event of an operation, with its predecessors.
-pub(super) struct Tracked<O>(Arc<Inner<O>>);
+pub(super) struct TrackedOperation<O>(Arc<Inner<O>>);
 
 pub(super) struct Inner<O> {
     operation: O,
@@ -34,12 +34,12 @@ pub(super) struct Inner<O> {
     /// The chain of its queue, and its number in it.
     place: Option<(Arc<Chain<O>>, u64)>,
     /// Further predecessors that were incomplete at submission.
-    follows: Mutex<Vec<Tracked<O>>>,
+    follows: Mutex<Vec<TrackedOperation<O>>>,
     /// Whether all its predecessors are in its chain.
     only_in_chain: bool,
 }
 
-impl<O> Clone for Tracked<O> {
+impl<O> Clone for TrackedOperation<O> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
@@ -70,7 +70,7 @@ impl<O> Inner<O> {
     }
 }
 
-impl<O: EventOps> Tracked<O> {
+impl<O: EventOps> TrackedOperation<O> {
     /// The event of an operation whose only predecessors are `follows`.
     pub(super) fn new(operation: O, follows: Vec<Self>) -> Self {
         Self::with_place(operation, None, follows)
@@ -150,11 +150,12 @@ impl<O: EventOps> Tracked<O> {
             return Ok(None);
         }
         let mut follows = self.0.follows.lock();
-        let kept = follows.iter().rposition(|event| !event.is_known_complete()).map_or(0, |last| last + 1);
-        let gone: Vec<_> = follows.drain(kept..).collect();
+        let first_kept =
+            follows.iter().rposition(|event| !event.is_known_complete()).map_or(0, |last| last + 1);
+        let complete_events: Vec<_> = follows.drain(first_kept..).collect();
         let last = follows.last().cloned();
         drop(follows);
-        drop(gone);
+        drop(complete_events);
         Ok(last)
     }
 
@@ -191,15 +192,15 @@ pub(super) struct Lane<O> {
 /// The operations of an in-order queue that are not known to be complete, oldest first.
 struct Chain<O> {
     /// Whether an operation is known to have failed. Set with the state locked.
-    failed: AtomicBool,
+    has_failed: AtomicBool,
     state: Mutex<State<O>>,
 }
 
 struct State<O> {
-    waiting: VecDeque<Tracked<O>>,
+    open_operations: VecDeque<TrackedOperation<O>>,
     /// The first operation that is known to have failed, with its error. Later operations are not
     /// kept here.
-    failed: Option<(u64, Error)>,
+    first_failure: Option<(u64, Error)>,
 }
 
 impl<O> fmt::Debug for Lane<O> {
@@ -210,8 +211,8 @@ impl<O> fmt::Debug for Lane<O> {
 
 impl<O: EventOps> Lane<O> {
     pub(super) fn new() -> Self {
-        let state = State { waiting: VecDeque::new(), failed: None };
-        let chain = Chain { failed: AtomicBool::new(false), state: Mutex::new(state) };
+        let state = State { open_operations: VecDeque::new(), first_failure: None };
+        let chain = Chain { has_failed: AtomicBool::new(false), state: Mutex::new(state) };
         Self { chain: Arc::new(chain), turn: Mutex::new(0) }
     }
 
@@ -220,16 +221,16 @@ impl<O: EventOps> Lane<O> {
     pub(super) fn submit(
         &self,
         refuse: bool,
-        follows: Vec<Tracked<O>>,
+        follows: Vec<TrackedOperation<O>>,
         call: impl FnOnce() -> Result<O>,
-    ) -> Result<Tracked<O>> {
+    ) -> Result<TrackedOperation<O>> {
         let mut turn = self.turn.lock();
         if refuse {
             self.chain.check()?;
         }
         let operation = call()?;
         *turn += 1;
-        let event = Tracked::with_place(operation, Some((Arc::clone(&self.chain), *turn)), follows);
+        let event = TrackedOperation::with_place(operation, Some((Arc::clone(&self.chain), *turn)), follows);
         let long = self.chain.push(event.clone());
         drop(turn);
         if long {
@@ -242,25 +243,25 @@ impl<O: EventOps> Lane<O> {
 impl<O: EventOps> Chain<O> {
     /// The known failure of an earlier operation.
     fn check(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
+        if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.state.lock().failed.map_or(Ok(()), |(_, error)| Err(error))
+        self.state.lock().first_failure.map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Adds an event. Returns whether the chain is longer than [`LONG`].
-    fn push(&self, event: Tracked<O>) -> bool {
+    fn push(&self, event: TrackedOperation<O>) -> bool {
         let mut state = self.state.lock();
-        if state.failed.is_none() {
-            state.waiting.push_back(event);
+        if state.first_failure.is_none() {
+            state.open_operations.push_back(event);
         }
-        state.waiting.len() > LONG
+        state.open_operations.len() > LONG
     }
 
     /// Queries two operations for each submission, so a chain of finished operations shrinks.
     fn query_oldest(&self) {
         for _ in 0..2 {
-            let oldest = self.state.lock().waiting.front().cloned();
+            let oldest = self.state.lock().open_operations.front().cloned();
             if !oldest.is_some_and(|event| event.is_complete()) {
                 return;
             }
@@ -268,13 +269,17 @@ impl<O: EventOps> Chain<O> {
     }
 
     fn drop_finished(&self) {
-        let gone = self.state.lock().take_finished();
-        drop(gone);
+        let finished_operations = self.state.lock().take_finished();
+        drop(finished_operations);
     }
 
     /// The first incomplete operation before the finished `event`, or the failure of one. If there
     /// is none and the event has no other predecessor, it is complete and leaves the chain.
-    fn first_incomplete_before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
+    fn first_incomplete_before(
+        &self,
+        event: &TrackedOperation<O>,
+        number: u64,
+    ) -> Result<Option<TrackedOperation<O>>> {
         loop {
             let earlier = self.operations_before(event, number)?;
             if earlier.is_empty() {
@@ -293,44 +298,48 @@ impl<O: EventOps> Chain<O> {
     }
 
     /// The kept operations before `event`.
-    fn operations_before(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
+    fn operations_before(
+        &self,
+        event: &TrackedOperation<O>,
+        number: u64,
+    ) -> Result<Vec<TrackedOperation<O>>> {
         // Dropped after the lock is released.
-        let mut gone = [Few::None, Few::None];
+        let mut finished_operations = [Few::None, Few::None];
         let mut state = self.state.lock();
-        gone[0] = state.take_finished();
-        if let Some((_, error)) = state.failed.filter(|(failed, _)| *failed < number) {
+        finished_operations[0] = state.take_finished();
+        if let Some((_, error)) = state.first_failure.filter(|(failed_number, _)| *failed_number < number) {
             return Err(error);
         }
-        let count = state.waiting.partition_point(|waiting| waiting.number() < number);
+        let count = state.open_operations.partition_point(|operation| operation.number() < number);
         if count == 0 && event.0.only_in_chain {
             event.0.complete.store(true, Ordering::Release);
-            gone[1] = state.take_finished();
+            finished_operations[1] = state.take_finished();
         }
-        Ok(state.waiting.range(..count).cloned().collect())
+        Ok(state.open_operations.range(..count).cloned().collect())
     }
 
     fn fail(&self, number: u64, error: Error) {
         let mut behind = VecDeque::new();
         let mut state = self.state.lock();
-        if state.failed.is_none_or(|(first, _)| number < first) {
-            state.failed = Some((number, error));
-            self.failed.store(true, Ordering::Release);
-            let count = state.waiting.partition_point(|waiting| waiting.number() < number);
-            behind = state.waiting.split_off(count);
+        if state.first_failure.is_none_or(|(first, _)| number < first) {
+            state.first_failure = Some((number, error));
+            self.has_failed.store(true, Ordering::Release);
+            let count = state.open_operations.partition_point(|operation| operation.number() < number);
+            behind = state.open_operations.split_off(count);
         }
-        let gone = state.take_finished();
+        let finished_operations = state.take_finished();
         drop(state);
-        drop((gone, behind));
+        drop((finished_operations, behind));
     }
 }
 
 impl<O: EventOps> State<O> {
     /// Removes the complete operations at the front. Drop the result after releasing the lock.
-    fn take_finished(&mut self) -> Few<Tracked<O>> {
-        match self.waiting.iter().take_while(|event| event.is_known_complete()).count() {
+    fn take_finished(&mut self) -> Few<TrackedOperation<O>> {
+        match self.open_operations.iter().take_while(|event| event.is_known_complete()).count() {
             0 => Few::None,
-            1 => self.waiting.pop_front().map_or(Few::None, Few::One),
-            several => Few::Several(self.waiting.drain(..several).collect()),
+            1 => self.open_operations.pop_front().map_or(Few::None, Few::One),
+            several => Few::Several(self.open_operations.drain(..several).collect()),
         }
     }
 }

@@ -104,9 +104,9 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(DpctlDev
 fn ordinal(device: &Handle) -> Result<u32> {
     let mut position = 0;
     scan(device.library(), |candidate| {
-        let found = is_same_device(&candidate, device);
-        position += u32::from(!found);
-        Ok(found)
+        let is_same = is_same_device(&candidate, device);
+        position += u32::from(!is_same);
+        Ok(is_same)
     })?;
     Ok(position)
 }

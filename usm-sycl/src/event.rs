@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use core::fmt;
 use core::time::Duration;
 
-use crate::chain::Tracked;
+use crate::chain::TrackedOperation;
 use crate::error::{self, not_null};
 use crate::loader::{Handle, Library, Raw};
 use usm_core::backend::{EventOps, EventStatus};
@@ -26,7 +26,7 @@ const RUNNING: c_int = 2;
 
 /// A SYCL event.
 #[derive(Clone)]
-pub struct DpctlEvent(pub(super) Tracked<Operation>);
+pub struct DpctlEvent(pub(super) TrackedOperation<Operation>);
 
 /// An event of the library, which knows only its own operation.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) unsafe fn owned(
 impl DpctlEvent {
     /// A foreign event, without known predecessors.
     pub(super) fn of(operation: Operation) -> Self {
-        Self(Tracked::new(operation, Vec::new()))
+        Self(TrackedOperation::new(operation, Vec::new()))
     }
 
     pub(super) fn native(&self) -> &Handle {
@@ -105,14 +105,14 @@ impl EventOps for DpctlEvent {
         let _inside = process::ask()?;
         let (event, library) = (self.native().raw(), self.native().library());
         // SAFETY: a live event.
-        let started = unsafe { (library.event_started)(event) };
+        let start = unsafe { (library.event_started)(event) };
         // SAFETY: as above.
-        let ended = unsafe { (library.event_ended)(event) };
+        let end = unsafe { (library.event_ended)(event) };
         // The library answers 0 where SYCL throws.
-        if ended == 0 {
+        if end == 0 {
             return Err(error::of(ErrorKind::Unsupported { operation: NOT_TIMED }));
         }
         let time = |nanoseconds: usize| Duration::from_nanos(nanoseconds as u64);
-        Ok(EventTimes { started: time(started), ended: time(ended) })
+        Ok(EventTimes { started: time(start), ended: time(end) })
     }
 }

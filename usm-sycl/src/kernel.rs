@@ -154,7 +154,7 @@ unsafe impl Programmable for Dpctl {
         }
         let (native_context, device) = (raw::context(context), raw::device(context));
         let native_options: CString = text("options", options)?;
-        let built = match *code {
+        let result = match *code {
             Code::OpenClC(source) => {
                 let source = text("source", source)?;
                 // SAFETY: live context and device, strings that end in NUL.
@@ -172,14 +172,14 @@ unsafe impl Programmable for Dpctl {
             }
             _ => return Err(unsupported("this code").into()),
         };
-        if built.is_null() {
+        if result.is_null() {
             let log = log_of(context, code, options);
             let options = options.to_string();
             return Err(BuildError::Compile { log, options, backend: BackendKind::Sycl, native: None });
         }
         Ok(DpctlModule(Arc::new(Bundle {
             api,
-            raw: built,
+            raw: result,
             #[cfg(feature = "opencl")]
             program: None,
         })))
@@ -280,11 +280,11 @@ impl DpctlFunction {
             return Err(unsupported(TOO_MANY_ITEMS));
         }
         let api = &self.bundle.api;
-        let mut given = Given::<MOST>::new(api);
+        let mut argument_list = ArgumentList::<MOST>::new(api);
         for argument in arguments {
-            given.push(argument)?;
+            argument_list.push(argument)?;
         }
-        let (values, kinds, count) = given.finish();
+        let (values, kinds, count) = argument_list.finish();
         let narrow = |sizes: [u64; 3]| sizes.map(|size| size as usize);
         let (global, dimensions, kernel) = (narrow(grid.global()), grid.dimensions(), self.raw);
         let Some(local) = grid.local().map(narrow) else {
@@ -322,7 +322,7 @@ impl DpctlFunction {
 }
 
 /// Arguments in the library's form.
-struct Given<'a, const MOST: usize> {
+struct ArgumentList<'a, const MOST: usize> {
     api: &'a Api,
     values: [Raw; MOST],
     kinds: [c_int; MOST],
@@ -333,7 +333,7 @@ struct Given<'a, const MOST: usize> {
     owns: bool,
 }
 
-impl<'a, const MOST: usize> Given<'a, MOST> {
+impl<'a, const MOST: usize> ArgumentList<'a, MOST> {
     #[inline]
     fn new(api: &'a Api) -> Self {
         Self {
@@ -408,7 +408,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
     }
 }
 
-impl<const MOST: usize> Drop for Given<'_, MOST> {
+impl<const MOST: usize> Drop for ArgumentList<'_, MOST> {
     fn drop(&mut self) {
         let Some(delete) = self.api.raw_argument_delete.filter(|_| self.owns) else { return };
         for (value, _) in

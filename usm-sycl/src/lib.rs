@@ -105,7 +105,7 @@ unsafe impl Backend for Dpctl {
     }
 
     #[cfg(feature = "kernel")]
-    fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
-        usm_kernel::backend::Kernels::extension::<Self>(wanted)
+    fn extension(type_id: TypeId) -> Option<&'static dyn Any> {
+        usm_kernel::backend::Kernels::extension::<Self>(type_id)
     }
 }

@@ -9,7 +9,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::error;
-use usm_core::driver::library::{self, File, Opened};
+use usm_core::driver::library::{self, File, LibraryCache};
 use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
@@ -157,17 +157,17 @@ impl Library {
             return String::new();
         }
         // SAFETY: NUL-terminated by the caller's promise.
-        let taken = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        let message = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
         // SAFETY: we own it by the caller's promise, and delete it once.
         unsafe { (self.string_delete)(text) };
-        taken
+        message
     }
 }
 
 /// Opens the library at `path`, once per path and process.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Opened<Library> = Opened::new();
-    let opened = OPENED.get(
+    static OPENED: LibraryCache<Library> = LibraryCache::new();
+    let library_entry = OPENED.get(
         |library| library.path() == path,
         || {
             // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing in
@@ -186,9 +186,9 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
             Ok(library)
         },
     );
-    match env::var_os(VARIABLE).is_some_and(|named| Path::new(&named) == path) {
-        true => library::of_variable(VARIABLE, path, opened),
-        false => opened,
+    match env::var_os(VARIABLE).is_some_and(|value| Path::new(&value) == path) {
+        true => library::of_variable(VARIABLE, path, library_entry),
+        false => library_entry,
     }
 }
 
@@ -211,15 +211,15 @@ fn check_version(version: &str) -> Result<()> {
 /// and opens nothing.
 #[must_use]
 pub fn find_library() -> Option<PathBuf> {
-    if let Some(named) = env::var_os(VARIABLE) {
-        return (!named.is_empty()).then(|| PathBuf::from(named));
+    if let Some(value) = env::var_os(VARIABLE) {
+        return (!value.is_empty()).then(|| PathBuf::from(value));
     }
     let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
-    let installed = env::split_paths(&path)
+    let folders = env::split_paths(&path)
         .filter(|folder| folder.join("python3").exists())
         .filter_map(|folder| folder.parent().map(Path::to_owned));
-    active.into_iter().chain(installed).find_map(|prefix| library_under(&prefix))
+    active.into_iter().chain(folders).find_map(|prefix| library_under(&prefix))
 }
 
 /// `lib/python3.*/site-packages/dpctl` below an installation's prefix.
@@ -246,19 +246,19 @@ pub fn opencl_runtime_beside(path: &Path) -> Option<PathBuf> {
 /// No other thread reads or writes the environment meanwhile, as for [`std::env::set_var`].
 pub unsafe fn use_opencl_runtime_beside(path: &Path) -> bool {
     const RUNTIMES: &str = "OCL_ICD_FILENAMES";
-    let found = if env::var_os(RUNTIMES).is_none() { opencl_runtime_beside(path) } else { None };
-    if let Some(runtime) = &found {
+    let opencl_runtime = if env::var_os(RUNTIMES).is_none() { opencl_runtime_beside(path) } else { None };
+    if let Some(runtime) = &opencl_runtime {
         // SAFETY: the caller's promise.
         unsafe { env::set_var(RUNTIMES, runtime) };
     }
-    found.is_some()
+    opencl_runtime.is_some()
 }
 
 /// An object of the library, deleted with its last owner. SYCL's classes are thread safe, and the
 /// library keeps no thread state, so any thread may use and delete one.
 pub(super) type Handle = handle::Handle<Library>;
 
-impl handle::Counting for Library {
+impl handle::ReferenceCounting for Library {
     type Answer = ();
 }
 

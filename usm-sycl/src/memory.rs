@@ -13,7 +13,7 @@ use crate::event::DpctlEvent;
 use crate::loader::{Handle, Library};
 use crate::queue::{self, DpctlQueue};
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
-use usm_core::driver::placed::Placed;
+use usm_core::driver::placed_blocks::PlacedBlocks;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::{ledgers, process};
 use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, MemoryType, Result};
@@ -28,9 +28,9 @@ struct Inner {
     shared: ContextState,
     deferred: Deferred<Dpctl>,
     #[cfg(feature = "kernel")]
-    strided: usm_kernel::backend::driver::StridedCode<Dpctl>,
+    strided_code: usm_kernel::backend::driver::StridedCode<Dpctl>,
     queue_list: Arc<QueueList<queue::Inner, DpctlEvent>>,
-    placed: Placed,
+    placed_blocks: PlacedBlocks,
     device: DpctlDevice,
     /// Whether the context has only this device, so that pointer queries need not ask for the
     /// device.
@@ -44,7 +44,7 @@ impl DpctlContext {
     /// For a new queue.
     #[cfg(feature = "kernel")]
     pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<Dpctl> {
-        self.0.strided.copies()
+        self.0.strided_code.copies()
     }
 
     /// The default context of `device`.
@@ -73,9 +73,9 @@ impl DpctlContext {
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
             #[cfg(feature = "kernel")]
-            strided: usm_kernel::backend::driver::StridedCode::default(),
+            strided_code: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
-            placed: Placed::new(),
+            placed_blocks: PlacedBlocks::new(),
             sole_device: devices_of(&context)?.1 == 1,
             device,
             allocator,
@@ -148,7 +148,7 @@ impl ContextOps<Dpctl> for DpctlContext {
             AllocKind::Device => library.allocate_device,
             AllocKind::Shared | AllocKind::Unknown => library.allocate_shared,
         };
-        let address = self.0.placed.allocate(
+        let address = self.0.placed_blocks.allocate(
             layout,
             |bytes| {
                 // SAFETY: a live queue, a power of two, a size that is not zero, and the device has
@@ -225,7 +225,7 @@ impl Inner {
     /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { self.free_at(self.placed.take(block)) };
+        unsafe { self.free_at(self.placed_blocks.take(block)) };
     }
 
     /// # Safety

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
 use crate::Dpctl;
-use crate::chain::{Lane, Tracked};
+use crate::chain::{Lane, TrackedOperation};
 use crate::device::DpctlDevice;
 use crate::error::{self, not_null};
 use crate::event::{self, DpctlEvent, Operation};
@@ -15,7 +15,7 @@ use crate::memory::DpctlContext;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 #[cfg(feature = "kernel")]
 use usm_core::backend::{Conversion, StridedCopy};
-use usm_core::driver::rested::Rested;
+use usm_core::driver::delayed_event::DelayedEvent;
 use usm_core::driver::sync::{AtomicBool, Ordering};
 use usm_core::driver::{After, process};
 use usm_core::{ErrorKind, Result};
@@ -27,7 +27,7 @@ pub(super) const TIMED: c_int = 1;
 const IN_ORDER: c_int = 1 << 1;
 
 /// Dropped queues of the whole process, because a queue may outlive its context's last handle.
-static DROPPED_QUEUES: After<Arc<Handle>, Rested<DpctlEvent>> = After::new();
+static DROPPED_QUEUES: After<Arc<Handle>, DelayedEvent<DpctlEvent>> = After::new();
 
 /// A SYCL queue.
 #[derive(Clone, Debug)]
@@ -325,7 +325,7 @@ impl Inner {
         };
         let event = match &self.lane {
             Some(lane) => lane.submit(refuse, follows, call)?,
-            None => Tracked::new(call()?, follows),
+            None => TrackedOperation::new(call()?, follows),
         };
         Ok(DpctlEvent(event))
     }
@@ -342,7 +342,9 @@ impl Drop for Inner {
         }
         let last = self.end_event(&[]);
         match &last {
-            Ok(event) => DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
+            Ok(event) => {
+                DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![DelayedEvent::new(event.clone())])
+            }
             // Without an event it is unknown when the queue may be released.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }

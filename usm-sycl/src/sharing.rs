@@ -64,8 +64,8 @@ unsafe fn change(context: &DpctlContext, other: &DpctlContext, name: &CStr) -> R
 /// `F` is the type of the function of that name.
 unsafe fn optional<F: Copy>(device: &DpctlDevice, name: &CStr) -> Result<F> {
     // SAFETY: the caller's promise.
-    let found = unsafe { device.handle().library().typed_function(name) };
-    found.ok_or_else(|| {
+    let function = unsafe { device.handle().library().typed_function(name) };
+    function.ok_or_else(|| {
         error::of(usm_core::ErrorKind::Unsupported { operation: "peer access in this library" })
     })
 }

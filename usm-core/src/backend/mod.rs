@@ -266,11 +266,11 @@ pub unsafe trait Backend: Sized {
     /// The runtime's.
     fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
 
-    /// The extension of type `wanted` that another crate adds to this backend: a table of
+    /// The extension of type `type_id` that another crate adds to this backend: a table of
     /// functions, by which [`Dyn`] reaches it without a list of all backends.
     /// [`DynContext::extension`] looks it up. usm-kernel's is `usm_kernel::backend::Kernels`.
-    fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
-        let _ = wanted;
+    fn extension(type_id: TypeId) -> Option<&'static dyn Any> {
+        let _ = type_id;
         None
     }
 }

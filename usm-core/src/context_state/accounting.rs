@@ -89,7 +89,7 @@ impl ContextState {
 
     /// Counts a block from the driver whose bytes are reserved. Returns its serial number and what
     /// to record once the block has an owner.
-    pub(crate) fn allocated(&self, block: &Block) -> (u64, Unrecorded) {
+    pub(crate) fn allocated(&self, block: &Block) -> (u64, UnrecordedAllocation) {
         // Only unreserved bytes can be refused.
         self.count_block(block, None)
     }
@@ -111,33 +111,33 @@ impl ContextState {
     }
 
     /// Counts a foreign block: it exists, so no limit refuses it.
-    pub(crate) fn count_foreign_block(&self, block: &Block) -> (u64, Unrecorded) {
+    pub(crate) fn count_foreign_block(&self, block: &Block) -> (u64, UnrecordedAllocation) {
         // No sum exceeds the address space.
         self.count_block(block, Some(u64::MAX))
     }
 
     /// As [`count_foreign_block`](Self::count_foreign_block), for a buffer.
-    pub(crate) fn count_foreign_buffer(&self, bytes: usize) -> Unrecorded {
+    pub(crate) fn count_foreign_buffer(&self, bytes: usize) -> UnrecordedAllocation {
         let _ = self.ledger.reserve(bytes, |_| Ok(MemoryType::Buffer));
         self.count_buffer(bytes)
     }
 
     /// Counts a buffer whose bytes are reserved.
-    pub(crate) fn count_buffer(&self, bytes: usize) -> Unrecorded {
+    pub(crate) fn count_buffer(&self, bytes: usize) -> UnrecordedAllocation {
         let amount = Amount { memory_type: MemoryType::Buffer, bytes };
-        Unrecorded { amount, address: 0, numbers: self.ledger.add_buffer(self.entry, amount) }
+        UnrecordedAllocation { amount, address: 0, numbers: self.ledger.add_buffer(self.entry, amount) }
     }
 
     /// Records an allocation that has an owner: an observer that panics drops the owner, which
     /// frees the memory.
-    pub(crate) fn record_allocation(&self, made: Unrecorded) {
-        self.record(Operation::Allocate, made.amount, made.address, made.numbers);
+    pub(crate) fn record_allocation(&self, allocation: UnrecordedAllocation) {
+        self.record(Operation::Allocate, allocation.amount, allocation.address, allocation.numbers);
     }
 
-    fn count_block(&self, block: &Block, limit: Option<u64>) -> (u64, Unrecorded) {
+    fn count_block(&self, block: &Block, limit: Option<u64>) -> (u64, UnrecordedAllocation) {
         let (serial, numbers) = self.count_block_within(block, limit).unwrap_or_default();
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        (serial, Unrecorded { amount, address: block.address(), numbers })
+        (serial, UnrecordedAllocation { amount, address: block.address(), numbers })
     }
 
     /// `limit` applies to unreserved bytes.
@@ -168,22 +168,22 @@ impl ContextState {
             return self.ledger.remove_from_ring(self.entry, bytes);
         }
         let amount = Amount { memory_type, bytes };
-        let known = block.map(|(block, serial)| (block.address(), serial));
+        let identity = block.map(|(block, serial)| (block.address(), serial));
         if !self.history.watches_frees() {
             free();
-            return self.ledger.remove_freed(self.entry, amount, known);
+            return self.ledger.remove_freed(self.entry, amount, identity);
         }
-        self.free_watched(amount, known, free);
+        self.free_watched(amount, identity, free);
     }
 
     /// Tells other processes, and records the free before the address can be recorded again.
     #[cold]
-    fn free_watched(&self, amount: Amount, known: Option<(usize, u64)>, free: impl FnOnce()) {
+    fn free_watched(&self, amount: Amount, identity: Option<(usize, u64)>, free: impl FnOnce()) {
         #[cfg(feature = "alloc")]
-        if let Some((address, _)) = known {
+        if let Some((address, _)) = identity {
             self.end_exports(address, amount.bytes);
         }
-        let numbers = self.ledger.remove(self.entry, amount, known);
+        let numbers = self.ledger.remove(self.entry, amount, identity);
         let mut free = Some(free);
         // Runs also if the observer panics.
         let _free = AtEnd(|| {
@@ -192,7 +192,7 @@ impl ContextState {
                 self.unreserve(amount.memory_type, amount.bytes);
             }
         });
-        self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
+        self.record(Operation::Free, amount, identity.map_or(0, |(address, _)| address), numbers);
     }
 
     /// A pool of this context, which answers for its blocks.
@@ -235,29 +235,29 @@ impl ContextState {
         free: impl FnOnce() -> bool,
     ) -> bool {
         let amount = Amount { memory_type, bytes: block.size };
-        let known = Some((block.address(), serial));
+        let identity = Some((block.address(), serial));
         if self.history.watches_frees() {
             self.end_exports(block.address(), block.size);
             // Records the free before the address can be recorded again.
-            let numbers = self.ledger.remove(self.entry, amount, known);
-            let (mut free, mut freed) = (Some(free), false);
+            let numbers = self.ledger.remove(self.entry, amount, identity);
+            let (mut free, mut is_freed) = (Some(free), false);
             // Runs also if the observer panics.
             let end = AtEnd(|| {
-                freed = free.take().is_some_and(|free| free());
-                if freed {
+                is_freed = free.take().is_some_and(|free| free());
+                if is_freed {
                     self.unreserve(memory_type, block.size);
                 }
             });
             self.record(Operation::Free, amount, block.address(), numbers);
             drop(end);
-            return freed;
+            return is_freed;
         }
-        let freed = free();
-        match freed {
-            true => self.ledger.remove_freed(self.entry, amount, known),
-            false => _ = self.ledger.remove(self.entry, amount, known),
+        let is_freed = free();
+        match is_freed {
+            true => self.ledger.remove_freed(self.entry, amount, identity),
+            false => _ = self.ledger.remove(self.entry, amount, identity),
         }
-        freed
+        is_freed
     }
 
     /// The name of the sign of life of these bytes of this context, for handles of other processes.
@@ -351,7 +351,7 @@ impl ContextState {
 /// An allocation that was counted. [`ContextState::record_allocation`] records it once it has an
 /// owner.
 #[must_use = "the history has a record of every allocation"]
-pub(crate) struct Unrecorded {
+pub(crate) struct UnrecordedAllocation {
     amount: Amount,
     address: usize,
     numbers: CurrentAndPeak,

@@ -5,20 +5,20 @@ use core::fmt;
 use core::ptr::NonNull;
 
 /// The runtime of the objects: the function table of its library.
-pub trait Counting: 'static {
+pub trait ReferenceCounting: 'static {
     /// Result of a function that releases an object. A failure has no remedy, because we cannot use
     /// the object any more.
     type Answer;
 }
 
 /// An owned reference to an object of a library, released once.
-pub struct Handle<L: Counting> {
+pub struct Handle<L: ReferenceCounting> {
     library: &'static L,
     raw: NonNull<c_void>,
     release: unsafe extern "C" fn(*mut c_void) -> L::Answer,
 }
 
-impl<L: Counting> Handle<L> {
+impl<L: ReferenceCounting> Handle<L> {
     /// # Safety
     /// `raw` is an object of `library`. The caller owns a reference to it, which `release`
     /// releases. Several threads may call the runtime with it at the same time, and any of them may
@@ -49,7 +49,7 @@ impl<L: Counting> Handle<L> {
     }
 }
 
-impl<L: Counting> Drop for Handle<L> {
+impl<L: ReferenceCounting> Drop for Handle<L> {
     fn drop(&mut self) {
         let Ok(_inside) = crate::process::ask() else { return };
         // SAFETY: owned and released once, by the function that the caller of `new` promised.
@@ -57,7 +57,7 @@ impl<L: Counting> Drop for Handle<L> {
     }
 }
 
-impl<L: Counting> fmt::Debug for Handle<L> {
+impl<L: ReferenceCounting> fmt::Debug for Handle<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:p}", self.raw)
     }
@@ -65,9 +65,9 @@ impl<L: Counting> fmt::Debug for Handle<L> {
 
 // SAFETY: the caller of `new` promised that several threads may call the runtime with the object,
 // and any of them may release the reference.
-unsafe impl<L: Counting + Sync> Send for Handle<L> {}
+unsafe impl<L: ReferenceCounting + Sync> Send for Handle<L> {}
 // SAFETY: as above; calls with a shared handle do not change the reference itself.
-unsafe impl<L: Counting + Sync> Sync for Handle<L> {}
+unsafe impl<L: ReferenceCounting + Sync> Sync for Handle<L> {}
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -77,7 +77,7 @@ mod tests {
 
     struct Library;
 
-    impl Counting for Library {
+    impl ReferenceCounting for Library {
         type Answer = i32;
     }
 

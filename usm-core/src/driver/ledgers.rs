@@ -26,7 +26,7 @@ static LEDGERS: Mutex<Vec<(Key, Arc<Ledger>)>> = Mutex::new(Vec::new());
 pub fn of<L>(backend: BackendKind, library: &'static L, device: usize) -> Arc<Ledger> {
     let key = Key { backend, library: core::ptr::from_ref(library).addr(), device };
     let mut ledgers = LEDGERS.lock();
-    if let Some((_, ledger)) = ledgers.iter().find(|(known, _)| *known == key) {
+    if let Some((_, ledger)) = ledgers.iter().find(|(ledger_key, _)| *ledger_key == key) {
         return Arc::clone(ledger);
     }
     let ledger = Ledger::shared();

@@ -61,16 +61,16 @@ impl File {
     #[must_use]
     pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         // SAFETY: the symbol is used as an address and not called here.
-        let found = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-        NonNull::new(*found)
+        let address = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+        NonNull::new(*address)
     }
 }
 
 /// The opened libraries of a runtime, each opened once for the process.
 #[derive(Debug)]
-pub struct Opened<L: 'static>(Mutex<Vec<&'static L>>);
+pub struct LibraryCache<L: 'static>(Mutex<Vec<&'static L>>);
 
-impl<L: Sync> Opened<L> {
+impl<L: Sync> LibraryCache<L> {
     /// No library.
     #[must_use]
     pub const fn new() -> Self {
@@ -83,12 +83,12 @@ impl<L: Sync> Opened<L> {
     /// Those of `open`; [`ErrorKind::ProcessEnds`], [`ErrorKind::Forked`].
     pub fn get(&self, is: impl Fn(&L) -> bool, open: impl FnOnce() -> Result<L>) -> Result<&'static L> {
         let opening = Opening::begin()?;
-        let mut opened = self.0.lock();
-        if let Some(known) = opened.iter().find(|known| is(known)) {
-            return Ok(known);
+        let mut libraries = self.0.lock();
+        if let Some(opened_library) = libraries.iter().find(|candidate| is(candidate)) {
+            return Ok(opened_library);
         }
         let library: &'static L = Box::leak(Box::new(open()?));
-        opened.push(library);
+        libraries.push(library);
         opening.mark_open();
         Ok(library)
     }
@@ -107,30 +107,30 @@ fn message_of(error: &dyn core::error::Error) -> String {
 /// the path too.
 pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     let path = path.display();
-    let named = words.starts_with(&format!("{path}:"));
-    let reason = if named { words.into() } else { format!("{path}: {words}") };
+    let has_path = words.starts_with(&format!("{path}:"));
+    let reason = if has_path { words.into() } else { format!("{path}: {words}") };
     ErrorKind::LibraryNotFound { library, reason: intern(reason) }
 }
 
 /// The file that the environment variable names. An empty variable names none, like an unset one.
 #[must_use]
 pub fn named_by(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|named| !named.is_empty()).map(PathBuf::from)
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// The result for the file at `path`, which an environment variable names: an error names this file
 /// and the variable, and not the library's usual name.
-pub fn of_variable<T>(variable: &str, path: &Path, opened: Result<T>) -> Result<T> {
-    opened.map_err(|mut error| {
+pub fn of_variable<T>(variable: &str, path: &Path, result: Result<T>) -> Result<T> {
+    result.map_err(|mut error| {
         let path = path.display();
-        let named = || intern(format!("{path} (of {variable})"));
+        let name = || intern(format!("{path} (of {variable})"));
         match &mut error.kind {
             ErrorKind::LibraryNotFound { library, reason } => {
-                *library = named();
+                *library = name();
                 *reason = reason.strip_prefix(&format!("{path}: ")).unwrap_or(reason);
             }
             ErrorKind::SymbolMissing { library, .. } | ErrorKind::LibraryVersion { library, .. } => {
-                *library = named();
+                *library = name();
             }
             _ => {}
         }
@@ -140,15 +140,15 @@ pub fn of_variable<T>(variable: &str, path: &Path, opened: Result<T>) -> Result<
 
 fn intern(reason: String) -> &'static str {
     static KEPT: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut kept = KEPT.lock();
-    if let Some(known) = kept.iter().find(|known| **known == reason) {
-        return known;
+    let mut reasons = KEPT.lock();
+    if let Some(entry) = reasons.iter().find(|entry| **entry == reason) {
+        return entry;
     }
-    if kept.len() == LIMIT {
+    if reasons.len() == LIMIT {
         return FULL;
     }
     let reason: &'static str = Box::leak(reason.into_boxed_str());
-    kept.push(reason);
+    reasons.push(reason);
     reason
 }
 
@@ -177,16 +177,16 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
 /// returns the reason for the first name, because the others are alternative names of the same
 /// file. Requires at least one name.
 pub fn open_first<T>(names: &[impl AsRef<Path>], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
-    let missing = |opened: &Result<T>| {
-        matches!(opened, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))
+    let is_missing = |result: &Result<T>| {
+        matches!(result, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))
     };
     let first = open(names[0].as_ref());
-    if !missing(&first) {
+    if !is_missing(&first) {
         return first;
     }
     // If a library exists but cannot be used, that is the error to report, not that its other name
     // is missing.
-    names[1..].iter().map(|name| open(name.as_ref())).find(|opened| !missing(opened)).unwrap_or(first)
+    names[1..].iter().map(|name| open(name.as_ref())).find(|result| !is_missing(result)).unwrap_or(first)
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@
 //! | [`ledgers`], [`Ledger`] | the memory in use on a device, counted for all its contexts |
 //! | [`handle`] | reference-counted native objects, released with their last owner |
 //! | [`slots`] | native objects that are reused |
-//! | [`Placed`](placed::Placed) | alignments that a driver does not honour |
+//! | [`PlacedBlocks`](placed_blocks::PlacedBlocks) | alignments that a driver does not honour |
 //! | [`QueueList`](queue_list::QueueList) | the queues of a context, and the last events of dropped ones |
 //! | [`After`], [`give_up`] | values that are released once events are complete |
-//! | [`Rested`](rested::Rested) | an event that reports complete with a delay |
+//! | [`DelayedEvent`](delayed_event::DelayedEvent) | an event that reports complete with a delay |
 //! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes without them |
 //! | [`per_thread`] | values of each thread that another thread may take, rarely |
 //! | [`Few`] | a list that mostly has one element |
@@ -25,13 +25,13 @@
 
 #![allow(clippy::new_without_default, reason = "one constructor for each type, `const` where possible")]
 
+pub mod delayed_event;
 pub mod handle;
 pub mod ledgers;
 pub mod library;
-pub mod placed;
+pub mod placed_blocks;
 pub mod poll;
 pub mod queue_list;
-pub mod rested;
 pub mod slots;
 mod table;
 pub mod waiter;

@@ -86,17 +86,17 @@ pub(super) fn stay_awake(
     if may_be_busy() && BUSY.lock().is_some_and(|(until, _)| start < until) {
         return Ok(false);
     }
-    let mut asked = start;
-    while asked.duration_since(start) < AWAKE.min(limit) {
+    let mut last_query = start;
+    while last_query.duration_since(start) < AWAKE.min(limit) {
         pause();
         let complete = status()? == EventStatus::Complete;
         let now = Instant::now();
-        let late = now.duration_since(asked) > LATE;
-        if complete || late {
-            record_lateness(late.then_some(now));
+        let is_late = now.duration_since(last_query) > LATE;
+        if complete || is_late {
+            record_lateness(is_late.then_some(now));
             return Ok(complete);
         }
-        asked = now;
+        last_query = now;
     }
     Ok(false)
 }
@@ -105,14 +105,14 @@ pub(super) fn may_be_busy() -> bool {
     MAY_BE_BUSY.load(Ordering::Relaxed)
 }
 
-/// Records that the machine was busy at the time `late`, or was not busy if `None`.
-fn record_lateness(late: Option<Instant>) {
-    if late.is_none() && !may_be_busy() {
+/// Records that the machine was busy at the time `time`, or was not busy if `None`.
+fn record_lateness(time: Option<Instant>) {
+    if time.is_none() && !may_be_busy() {
         return;
     }
-    MAY_BE_BUSY.store(late.is_some(), Ordering::Relaxed);
+    MAY_BE_BUSY.store(time.is_some(), Ordering::Relaxed);
     let mut busy = BUSY.lock();
-    *busy = late.map(|now| {
+    *busy = time.map(|now| {
         let hold = busy.map_or(FIRST_BUSY, |(_, hold)| (hold * 2).min(LONGEST_BUSY));
         (now + hold, hold)
     });

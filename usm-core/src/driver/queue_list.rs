@@ -30,7 +30,7 @@ pub struct QueueList<Q, E> {
     /// Set once a dropped queue has work without an event, or once an event was folded: nothing can
     /// tell any more when that work ends. Read last, because work moves from the other lists to
     /// here.
-    unknown: Mutex<Option<UnknownOutcome>>,
+    unknown_outcome: Mutex<Option<UnknownOutcome>>,
 }
 
 /// The last event of a dropped queue.
@@ -40,7 +40,7 @@ struct LastEvent<E> {
     number: u64,
     event: E,
     /// The program has received the event's failure.
-    reported: bool,
+    is_reported: bool,
 }
 
 /// The error that stands for work of dropped queues that no event speaks for.
@@ -50,12 +50,12 @@ struct UnknownOutcome {
     number: u64,
     error: Error,
     /// The program has received the error.
-    reported: bool,
+    is_reported: bool,
 }
 
 /// Everything that a wait must wait for.
-struct Found<E> {
-    unknown: Option<UnknownOutcome>,
+struct OpenWork<E> {
+    unknown_outcome: Option<UnknownOutcome>,
     last_events: Vec<LastEvent<E>>,
     /// For each live queue an event after all of its work, or `None` for an idle queue. A queue
     /// whose work failed may answer with an error.
@@ -69,7 +69,7 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
         Self {
             queues: Mutex::new(Vec::new()),
             last_events: Mutex::new(Vec::new()),
-            unknown: Mutex::new(None),
+            unknown_outcome: Mutex::new(None),
         }
     }
 
@@ -84,59 +84,60 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
     pub fn remove(&self, queue: *const Q, last: Result<Option<E>>) {
         match last {
             Ok(Some(event)) => {
-                self.last_events.lock().push(LastEvent { number: next_id(), event, reported: false })
+                self.last_events.lock().push(LastEvent { number: next_id(), event, is_reported: false })
             }
             Ok(None) => {}
             Err(error) => self.fold(error, false),
         }
-        let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
-        drop(gone);
+        let removed_queues = take_out(&mut self.queues.lock(), |listed_queue| listed_queue.as_ptr() == queue);
+        drop(removed_queues);
         self.prune();
     }
 
     /// Folds `error` into the permanent error of the context. The first unreported error stands for
     /// all unreported ones.
-    fn fold(&self, error: Error, reported: bool) {
-        let mut unknown = self.unknown.lock();
-        if reported && unknown.is_some() {
+    fn fold(&self, error: Error, is_reported: bool) {
+        let mut unknown_outcome = self.unknown_outcome.lock();
+        if is_reported && unknown_outcome.is_some() {
             return;
         }
-        let error = unknown.filter(|known| !known.reported).map_or(error, |known| known.error);
-        *unknown = Some(UnknownOutcome { number: next_id(), error, reported });
+        let error =
+            unknown_outcome.filter(|outcome| !outcome.is_reported).map_or(error, |outcome| outcome.error);
+        *unknown_outcome = Some(UnknownOutcome { number: next_id(), error, is_reported });
     }
 
     /// Removes complete events and surplus failures. Calls the driver without the lock.
     fn prune(&self) {
-        let mut known = self.last_events.lock().clone();
-        let mut leave = take_out(&mut known, |last| last.event.is_complete());
-        leave.append(&mut self.take_oldest_failures(known));
-        let leaves = |known: &LastEvent<E>| leave.iter().any(|last| last.number == known.number);
-        let gone = take_out(&mut self.last_events.lock(), leaves);
-        drop(gone);
+        let mut last_events = self.last_events.lock().clone();
+        let mut leave = take_out(&mut last_events, |last| last.event.is_complete());
+        leave.append(&mut self.take_oldest_failures(last_events));
+        let leaves = |last_event: &LastEvent<E>| leave.iter().any(|last| last.number == last_event.number);
+        let removed_events = take_out(&mut self.last_events.lock(), leaves);
+        drop(removed_events);
     }
 
-    /// Folds the oldest failures of `unfinished` above [`MAX_FAILURES`] and returns their events. A
-    /// permanent failure of the device stays, because every wait reports it.
-    fn take_oldest_failures(&self, mut unfinished: Vec<LastEvent<E>>) -> Vec<LastEvent<E>> {
-        if unfinished.len() <= MAX_FAILURES {
+    /// Folds the oldest failures of `last_events` above [`MAX_FAILURES`] and returns their events.
+    /// A permanent failure of the device stays, because every wait reports it.
+    fn take_oldest_failures(&self, mut last_events: Vec<LastEvent<E>>) -> Vec<LastEvent<E>> {
+        if last_events.len() <= MAX_FAILURES {
             return Vec::new();
         }
-        let failures: Vec<_> = unfinished.iter().map(|last| last.event.status().err()).collect();
+        let failures: Vec<_> = last_events.iter().map(|last| last.event.status().err()).collect();
         let mut surplus = failures.iter().flatten().count().saturating_sub(MAX_FAILURES);
         let is_for_good = |index: &usize| {
-            failures[*index].is_some_and(|error| unfinished[*index].event.is_for_good(&error))
+            failures[*index].is_some_and(|error| last_events[*index].event.is_for_good(&error))
         };
         let last_for_good = (0..failures.len()).rev().find(is_for_good);
         let mut leave = Vec::with_capacity(surplus);
         for (index, error) in failures.iter().enumerate() {
             if let (Some(error), true) = (error, surplus > 0 && Some(index) != last_for_good) {
-                self.fold(*error, unfinished[index].reported);
-                leave.push(unfinished[index].number);
+                self.fold(*error, last_events[index].is_reported);
+                leave.push(last_events[index].number);
                 surplus -= 1;
             }
         }
-        unfinished.retain(|last| leave.contains(&last.number));
-        unfinished
+        last_events.retain(|last| leave.contains(&last.number));
+        last_events
     }
 
     /// The live queues. Waits at most `limit` while a dropped queue moves to the other list.
@@ -169,7 +170,7 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
         limit: Duration,
         last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
     ) -> Result<Vec<E>> {
-        self.pending_where(limit, last, |reported| reported)
+        self.pending_where(limit, last, |is_reported| is_reported)
     }
 
     fn pending_where(
@@ -178,20 +179,20 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
         last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
         is_left_out: impl Fn(bool) -> bool,
     ) -> Result<Vec<E>> {
-        let Found { unknown, last_events, queues } = self.find(limit, last)?;
-        if let Some(unknown) = unknown.filter(|unknown| !is_left_out(unknown.reported)) {
-            return Err(unknown.error);
+        let OpenWork { unknown_outcome, last_events, queues } = self.find(limit, last)?;
+        if let Some(outcome) = unknown_outcome.filter(|outcome| !is_left_out(outcome.is_reported)) {
+            return Err(outcome.error);
         }
         let last_events =
-            last_events.into_iter().filter(|last| !is_left_out(last.reported)).map(|last| Ok(last.event));
+            last_events.into_iter().filter(|last| !is_left_out(last.is_reported)).map(|last| Ok(last.event));
         last_events.chain(queues.into_iter().filter_map(Result::transpose)).collect()
     }
 
-    fn find(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<Option<E>>) -> Result<Found<E>> {
+    fn find(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<Option<E>>) -> Result<OpenWork<E>> {
         let queues = self.live_queues(limit, Instant::now())?;
         let last_events = self.last_events.lock().clone();
-        let unknown = *self.unknown.lock();
-        Ok(Found { unknown, last_events, queues: queues.iter().map(last).collect() })
+        let unknown_outcome = *self.unknown_outcome.lock();
+        Ok(OpenWork { unknown_outcome, last_events, queues: queues.iter().map(last).collect() })
     }
 
     /// Blocks until all work is complete, at most `limit`. `last` returns an event after everything
@@ -205,17 +206,21 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
     /// Concurrent calls may all report it. A failure of the device is permanent and every call
     /// reports it. A timeout reports no failure.
     pub fn report_failures(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
-        let (outcome, failed, unknown) =
-            self.wait_for_all(limit, last, |reported, failure| if reported { Ok(()) } else { Err(failure) });
+        let (outcome, failures, unknown_outcome) =
+            self.wait_for_all(
+                limit,
+                last,
+                |is_reported, failure| if is_reported { Ok(()) } else { Err(failure) },
+            );
         if matches!(outcome, Err(Error { kind: ErrorKind::Timeout { .. }, .. })) {
             return outcome;
         }
-        if !failed.is_empty() {
+        if !failures.is_empty() {
             let mut last_events = self.last_events.lock();
-            last_events.iter_mut().for_each(|last| last.reported |= failed.contains(&last.number));
+            last_events.iter_mut().for_each(|last| last.is_reported |= failures.contains(&last.number));
         }
-        if let (Some(seen), Some(now)) = (unknown, &mut *self.unknown.lock()) {
-            now.reported |= now.number == seen.number;
+        if let (Some(snapshot), Some(current)) = (unknown_outcome, &mut *self.unknown_outcome.lock()) {
+            current.is_reported |= current.number == snapshot.number;
         }
         outcome
     }
@@ -229,25 +234,27 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
         judge: impl Fn(bool, Error) -> Result<()>,
     ) -> (Result<()>, Vec<u64>, Option<UnknownOutcome>) {
         let start = Instant::now();
-        let Found { unknown, last_events, queues } = match self.find(limit, |queue| last(queue).map(Some)) {
-            Ok(found) => found,
-            Err(error) => return (Err(error), Vec::new(), None),
-        };
+        let OpenWork { unknown_outcome, last_events, queues } =
+            match self.find(limit, |queue| last(queue).map(Some)) {
+                Ok(open_work) => open_work,
+                Err(error) => return (Err(error), Vec::new(), None),
+            };
         let wait = |event: &E| {
             event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
                 ErrorKind::Timeout { .. } => Error { kind: Error::timeout(limit).kind, ..error },
                 _ => error,
             })
         };
-        let mut failed = Vec::new();
-        let mut outcome = unknown.map_or(Ok(()), |unknown| judge(unknown.reported, unknown.error));
+        let mut failures = Vec::new();
+        let mut outcome = unknown_outcome
+            .map_or(Ok(()), |outcome_read| judge(outcome_read.is_reported, outcome_read.error));
         for last in &last_events {
             outcome = outcome.and(match wait(&last.event) {
                 Err(error) if matches!(error.kind, ErrorKind::Timeout { .. }) => Err(error),
                 Err(error) if last.event.is_for_good(&error) => Err(error),
                 Err(error) => {
-                    failed.push(last.number);
-                    judge(last.reported, error)
+                    failures.push(last.number);
+                    judge(last.is_reported, error)
                 }
                 Ok(()) => Ok(()),
             });
@@ -256,6 +263,6 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
             outcome = outcome.and(event.and_then(|event| event.as_ref().map_or(Ok(()), wait)));
         }
         self.prune();
-        (outcome, failed, unknown)
+        (outcome, failures, unknown_outcome)
     }
 }

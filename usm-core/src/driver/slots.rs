@@ -33,7 +33,7 @@ struct Home<T> {
 struct Free<T> {
     /// Slots without a handle. They keep their home alive, until it is closed.
     slots: Vec<Box<Slot<T>>>,
-    closed: bool,
+    is_closed: bool,
 }
 
 struct Slot<T> {
@@ -60,7 +60,7 @@ impl<T> Slots<T> {
     /// No slots.
     #[must_use]
     pub fn new() -> Self {
-        let free = Mutex::new(Free { slots: Vec::new(), closed: false });
+        let free = Mutex::new(Free { slots: Vec::new(), is_closed: false });
         Self(Arc::new(Home { free }))
     }
 
@@ -82,7 +82,7 @@ impl<T> Drop for Slots<T> {
             return;
         }
         let mut free = self.0.free.lock();
-        free.closed = true;
+        free.is_closed = true;
         let slots = core::mem::take(&mut free.slots);
         // Dropping calls drivers, so it happens without the lock.
         drop(free);
@@ -101,7 +101,7 @@ impl<T> Home<T> {
         // SAFETY: the slot keeps its home alive; after the slot is in the list and the lock
         // released, nothing here accesses the home.
         let mut free = unsafe { (*home).free.lock() };
-        if !free.closed {
+        if !free.is_closed {
             return free.slots.push(slot);
         }
         drop(free);

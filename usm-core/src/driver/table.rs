@@ -40,24 +40,24 @@ macro_rules! __table {
                     $($field: {
                         const SYMBOLS: &[&core::ffi::CStr] =
                             &[$($crate::driver::symbol(concat!($symbol, "\0"))),+];
-                        let found = $crate::driver::needed(LIBRARIES, SYMBOLS, column, &find)?;
+                        let address = $crate::driver::needed(LIBRARIES, SYMBOLS, column, &find)?;
                         // SAFETY: the caller's promise.
                         unsafe {
                             core::mem::transmute::<
                                 core::ptr::NonNull<core::ffi::c_void>,
                                 unsafe extern "C" fn($($argument),*) $(-> $result)?,
-                            >(found)
+                            >(address)
                         }
                     },)*
                     $($rare: {
                         const SYMBOLS: &[&core::ffi::CStr] =
                             &[$($crate::driver::symbol(concat!($rare_symbol, "\0"))),+];
                         // SAFETY: the caller's promise.
-                        SYMBOLS.get(column).and_then(|symbol| find(symbol)).map(|found| unsafe {
+                        SYMBOLS.get(column).and_then(|symbol| find(symbol)).map(|address| unsafe {
                             core::mem::transmute::<
                                 core::ptr::NonNull<core::ffi::c_void>,
                                 unsafe extern "C" fn($($rare_argument),*) $(-> $rare_result)?,
-                            >(found)
+                            >(address)
                         })
                     },)*
                 })
@@ -96,8 +96,8 @@ pub fn needed(
         return Err(ErrorKind::NoDevice.into());
     };
     find(symbol).ok_or_else(|| {
-        let missing = ErrorKind::SymbolMissing { library, symbol: symbol.to_str().unwrap_or("") };
-        Error::from(missing).in_backend(backend)
+        let error = ErrorKind::SymbolMissing { library, symbol: symbol.to_str().unwrap_or("") };
+        Error::from(error).in_backend(backend)
     })
 }
 

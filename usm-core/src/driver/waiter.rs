@@ -42,13 +42,13 @@ static WAIT_QUEUE: WaitQueue = WaitQueue::new();
 /// Approximate number of waits: two concurrent ones may count as one.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 
-/// Waits until `status` says that an event is complete, at most `limit`. The result of `blocking`
-/// waits for the event without a limit. `blocking` returns `None` for an event that the program
-/// sets, because such a wait would occupy the only thread.
+/// Waits until `status` says that an event is complete, at most `limit`. The result of
+/// `blocking_wait` waits for the event without a limit. `blocking_wait` returns `None` for an event
+/// that the program sets, because such a wait would occupy the only thread.
 pub fn until_complete(
     limit: Duration,
     status: impl Fn() -> Result<EventStatus>,
-    blocking: impl FnOnce() -> Option<Blocking>,
+    blocking_wait: impl FnOnce() -> Option<Blocking>,
 ) -> Result<()> {
     if status()? == EventStatus::Complete {
         return Ok(());
@@ -66,7 +66,7 @@ pub fn until_complete(
     if poll::stay_awake(start, limit, &status, thread::yield_now)? {
         return Ok(());
     }
-    if let Some(block) = blocking() {
+    if let Some(block) = blocking_wait() {
         WAIT_QUEUE.wait(&Ticket::new(block), limit, || start.elapsed(), &status, start_thread)?;
     }
     // Without a thread this does the wait; otherwise it is the last query.

@@ -39,17 +39,17 @@ pub(crate) static LIVES: Mutex<Vec<Life>> = Mutex::new(Vec::new());
 
 /// The name of the sign of this memory, which is made if there is none.
 pub(crate) fn begin(context: u64, range: Range<usize>, history: &History) -> Result<Name> {
-    let known = |lives: &[Life]| {
+    let find = |lives: &[Life]| {
         lives.iter().find(|life| life.context == context && life.range == range).map(|life| life.name)
     };
-    if let Some(name) = known(&LIVES.lock()) {
+    if let Some(name) = find(&LIVES.lock()) {
         return Ok(name);
     }
     crate::process::watch_forks();
     let (name, socket) = make().map_err(|error| failure("making the socket of an IPC handle", &error))?;
     let mut lives = LIVES.lock();
     // Another thread may have exported it meanwhile.
-    if let Some(name) = known(&lives) {
+    if let Some(name) = find(&lives) {
         return Ok(name);
     }
     lives.push(Life { context, range, name, socket });
@@ -62,10 +62,10 @@ pub(crate) fn begin(context: u64, range: Range<usize>, history: &History) -> Res
 pub(crate) fn end(context: u64, range: Range<usize>, history: &History) {
     let mut lives = LIVES.lock();
     let inside = |life: &Life| range.start <= life.range.start && life.range.end <= range.end;
-    let gone = take_out(&mut lives, |life| life.context == context && inside(life));
+    let removed_lives = take_out(&mut lives, |life| life.context == context && inside(life));
     history.watch_exports(lives.iter().any(|life| life.context == context));
     drop(lives);
-    for life in gone {
+    for life in removed_lives {
         // Cannot fail for a socket; copies of children are shut down too.
         let _ = life.socket.shutdown(Shutdown::Both);
     }
@@ -99,7 +99,7 @@ fn ask(name: &Name) -> io::Result<()> {
     match socket.send(&[]) {
         // Enough others have asked.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        sent => sent.map(drop),
+        result => result.map(drop),
     }
 }
 
@@ -108,9 +108,9 @@ fn address(name: &Name) -> io::Result<SocketAddr> {
 }
 
 fn failure(operation: &'static str, error: &io::Error) -> Error {
-    let failed = Error::from(ErrorKind::Native { operation });
+    let native_error = Error::from(ErrorKind::Native { operation });
     match error.raw_os_error() {
-        Some(code) => failed.with_native(code.into()),
-        None => failed,
+        Some(code) => native_error.with_native(code.into()),
+        None => native_error,
     }
 }

@@ -18,20 +18,20 @@ use super::claims::Claims;
 #[derive(Debug)]
 pub struct Turn {
     busy: AtomicBool,
-    closed: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 impl Turn {
     /// Open and idle.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self { busy: AtomicBool::new(false), closed: AtomicBool::new(false) }
+        Self { busy: AtomicBool::new(false), is_closed: AtomicBool::new(false) }
     }
 
     /// Open and idle.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self { busy: AtomicBool::new(false), closed: AtomicBool::new(false) }
+        Self { busy: AtomicBool::new(false), is_closed: AtomicBool::new(false) }
     }
 
     /// The owner begins an access. False if the value is closed; the owner must then leave it
@@ -40,7 +40,7 @@ impl Turn {
     pub fn enter(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
         compiler_barrier();
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed.load(Ordering::Acquire) {
             self.leave();
             return false;
         }
@@ -57,11 +57,11 @@ impl Turn {
     /// It must not touch the value before a barrier in all threads and a true
     /// [`is_idle`](Self::is_idle).
     pub fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Whether the owner has no access in progress.
@@ -71,17 +71,17 @@ impl Turn {
 
     /// Lets the owner access the value again.
     pub fn open(&self) {
-        self.closed.store(false, Ordering::Release);
+        self.is_closed.store(false, Ordering::Release);
     }
 }
 
-/// Takes from each claim that is `chosen` while it is closed, unless its owner has an access in
+/// Takes from each claim that is `filter` while it is closed, unless its owner has an access in
 /// progress; for one that a fork left behind it does not wait. Only one thread may call it at a
 /// time. `barrier` makes every other thread pass a full barrier; if it fails nothing is taken.
 /// Claims made meanwhile are skipped. Returns whether it took from all.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
-    chosen: impl Fn(&T) -> bool,
+    filter: impl Fn(&T) -> bool,
     turn: impl Fn(&T) -> &Turn,
     barrier: impl FnOnce() -> bool,
     mut take: impl FnMut(&T),
@@ -91,24 +91,24 @@ pub fn take_all<T: Sync + 'static>(
     // One snapshot for all steps: a later claim was not closed.
     let all = claims.iter();
     let mut closes = false;
-    for claim in all.clone().filter(|claim| chosen(claim)) {
+    for claim in all.clone().filter(|claim| filter(claim)) {
         turn(claim).close();
         closes = true;
     }
     if !closes {
         return true;
     }
-    let ordered = barrier();
-    let mut took_all = ordered;
+    let is_ordered = barrier();
+    let mut took_all = is_ordered;
     // Those that this call closed, whatever was done with the claims meanwhile.
     for claim in all.filter(|claim| turn(claim).is_closed()) {
         let mut looks = 0;
-        let is_worth_waiting = ordered && !claim.is_left_behind();
+        let is_worth_waiting = is_ordered && !claim.is_left_behind();
         while is_worth_waiting && !turn(claim).is_idle() && looks < LOOKS {
             looks += 1;
             std::thread::yield_now();
         }
-        if ordered && turn(claim).is_idle() {
+        if is_ordered && turn(claim).is_idle() {
             take(claim);
         } else {
             took_all = false;

@@ -34,7 +34,7 @@ const REGISTRATIONS: u32 = 5000;
 pub struct Build {
     kind: u32,
     /// Set at the end of a first build.
-    ended: Option<Arc<AtomicBool>>,
+    has_ended: Option<Arc<AtomicBool>>,
     _inside: Inside,
 }
 
@@ -46,16 +46,16 @@ impl Build {
     pub fn begin(backend: BackendKind) -> Result<Self> {
         let (kind, inside) = (1 << backend as u32, work()?);
         let is_first = BUILT.load(Ordering::Acquire) & kind == 0;
-        Ok(Self { kind, ended: is_first.then(begin_first), _inside: inside })
+        Ok(Self { kind, has_ended: is_first.then(begin_first), _inside: inside })
     }
 }
 
 impl Drop for Build {
     fn drop(&mut self) {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        if let Some(ended) = &self.ended {
+        if let Some(flag) = &self.has_ended {
             exit::register();
-            ended.store(true, Ordering::Relaxed);
+            flag.store(true, Ordering::Relaxed);
             BUILT.fetch_or(self.kind, Ordering::Release);
             FIRST.fetch_sub(1, Ordering::Release);
         } else if exit::is_sampled_call(&COUNT) {
@@ -67,8 +67,8 @@ impl Drop for Build {
 fn begin_first() -> Arc<AtomicBool> {
     // A fork must find the hook that resets the count in the child.
     fork::delay(|| FIRST.fetch_add(1, Ordering::Relaxed));
-    let ended = Arc::new(AtomicBool::new(false));
-    let build = Arc::clone(&ended);
+    let flag = Arc::new(AtomicBool::new(false));
+    let build = Arc::clone(&flag);
     let register = move || {
         for _ in 0..REGISTRATIONS {
             if build.load(Ordering::Relaxed) || STAGE.load(Ordering::Relaxed) != RUNS {
@@ -80,7 +80,7 @@ fn begin_first() -> Arc<AtomicBool> {
     };
     // The build needs no answer of the thread, which ends soon after it.
     let _ = thread::Builder::new().name("usm-build".into()).spawn(register);
-    ended
+    flag
 }
 
 /// Waits for the first builds, at most `limit`. For a thread that drops its values.
@@ -114,7 +114,7 @@ mod tests {
         let status = thread::scope(|scope| {
             scope.spawn(|| {
                 let build = Build::begin(BackendKind::Mock).expect("the process runs");
-                assert!(build.ended.is_some(), "no other test builds for this kind");
+                assert!(build.has_ended.is_some(), "no other test builds for this kind");
                 both.wait();
                 both.wait();
             });

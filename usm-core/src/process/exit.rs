@@ -41,13 +41,13 @@ pub(crate) struct Member {
     device: Name,
     limit_ms: AtomicU32,
     /// The context was dropped while work was unfinished.
-    dropped: AtomicBool,
+    is_dropped: AtomicBool,
     idle: Idle,
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Member").field("dropped", &self.dropped).finish_non_exhaustive()
+        f.debug_struct("Member").field("dropped", &self.is_dropped).finish_non_exhaustive()
     }
 }
 
@@ -99,9 +99,9 @@ fn members<R>(call: impl FnOnce(&mut Vec<Arc<Member>>) -> R) -> R {
 pub(crate) fn watch(info: &DeviceInfo, limit_ms: u32, idle: Idle) -> Arc<Member> {
     fork::opened();
     register_for_object();
-    forget(|member| member.dropped.load(Ordering::Relaxed));
-    let (limit_ms, dropped) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
-    let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, dropped, idle });
+    forget(|member| member.is_dropped.load(Ordering::Relaxed));
+    let (limit_ms, is_dropped) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
+    let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, is_dropped, idle });
     members(|all| all.push(Arc::clone(&member)));
     member
 }
@@ -117,35 +117,37 @@ impl Member {
 
     /// Marks the context as dropped. The end of the process still waits for its unfinished work.
     pub(crate) fn leave(self: &Arc<Self>) {
-        self.dropped.store(true, Ordering::Relaxed);
+        self.is_dropped.store(true, Ordering::Relaxed);
         forget(|member| Arc::ptr_eq(member, self));
     }
 }
 
 /// Whether a wait ended before its limit. Failed work counts as ended, because no event reports its
 /// end.
-fn has_ended(waited: &Result<()>) -> bool {
-    !waited.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
+fn has_ended(outcome: &Result<()>) -> bool {
+    !outcome.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
 }
 
 /// Removes those of the chosen members whose work has finished. Calls the runtime without the lock.
 fn forget(which: impl Fn(&Arc<Member>) -> bool) {
     let Ok(_inside) = super::ask() else { return };
-    let mut chosen: Vec<_> = members(|all| all.iter().filter(|member| which(member)).cloned().collect());
-    chosen.retain(|member| has_ended(&(member.idle)(Duration::ZERO)));
-    let is_chosen = |known: &Arc<Member>| chosen.iter().any(|member| Arc::ptr_eq(known, member));
-    let removed = members(|all| {
+    let mut finished_members: Vec<_> =
+        members(|all| all.iter().filter(|member| which(member)).cloned().collect());
+    finished_members.retain(|member| has_ended(&(member.idle)(Duration::ZERO)));
+    let is_finished =
+        |candidate: &Arc<Member>| finished_members.iter().any(|member| Arc::ptr_eq(candidate, member));
+    let removal_count = members(|all| {
         let count = all.len();
-        all.retain(|known| !is_chosen(known));
+        all.retain(|candidate| !is_finished(candidate));
         count - all.len()
     });
-    (0..removed).for_each(|_| fork::closed());
+    (0..removal_count).for_each(|_| fork::closed());
 }
 
 /// The waiting thread's message to the ending one.
 struct Answer {
-    late: Mutex<Option<Vec<Arc<Member>>>>,
-    come: Condvar,
+    late_members: Mutex<Option<Vec<Arc<Member>>>>,
+    arrival: Condvar,
 }
 
 /// Waits for the work of all contexts, each at most its wait limit and at most `most`. Calls
@@ -154,28 +156,29 @@ struct Answer {
 fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
     let all = members(|all| all.clone());
     let Some(limit) = all.iter().map(|member| member.limit().min(most)).max() else { return Vec::new() };
-    let answer = Arc::new(Answer { late: Mutex::new(None), come: Condvar::new() });
+    let answer = Arc::new(Answer { late_members: Mutex::new(None), arrival: Condvar::new() });
     let (to_wait_for, message) = (all.clone(), Arc::clone(&answer));
     let wait = move || {
         super::admit();
-        let late = to_wait_for.into_iter().filter(|member| !wait_for_member(member, start, limit)).collect();
-        *message.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
-        message.come.notify_one();
+        let late_members =
+            to_wait_for.into_iter().filter(|member| !wait_for_member(member, start, limit)).collect();
+        *message.late_members.lock().unwrap_or_else(PoisonError::into_inner) = Some(late_members);
+        message.arrival.notify_one();
     };
-    let started = thread::Builder::new().name("usm-exit".into()).spawn(wait);
-    if started.is_err() {
+    let thread = thread::Builder::new().name("usm-exit".into()).spawn(wait);
+    if thread.is_err() {
         return all.into_iter().filter(|member| !wait_for_member(member, start, limit)).collect();
     }
-    let mut late = answer.late.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = answer.late_members.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        if let Some(late) = late.take() {
-            return late;
+        if let Some(late_members) = slot.take() {
+            return late_members;
         }
         let left = (limit + GRACE).saturating_sub(start.elapsed());
         if left.is_zero() || !may_go_on() {
             return all;
         }
-        late = answer.come.wait_timeout(late, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
+        slot = answer.arrival.wait_timeout(slot, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
@@ -184,7 +187,7 @@ fn wait_for_member(member: &Member, start: Instant, most: Duration) -> bool {
     loop {
         let left = member.limit().min(most).saturating_sub(start.elapsed());
         match catch_unwind(AssertUnwindSafe(|| (member.idle)(left))) {
-            Ok(waited) => return has_ended(&waited),
+            Ok(outcome) => return has_ended(&outcome),
             Err(_) if left.is_zero() => return false,
             Err(_) => {}
         }
@@ -200,12 +203,12 @@ pub fn finish_work(may_go_on: impl FnMut() -> bool) {
     if !change(RUNS, WAITS) {
         return;
     }
-    let late = wait_for_all(Instant::now(), Duration::MAX, may_go_on);
-    if late.is_empty() {
+    let late_members = wait_for_all(Instant::now(), Duration::MAX, may_go_on);
+    if late_members.is_empty() {
         let _ = change(WAITS, RUNS);
     } else if change(WAITS, CLOSED) {
         TIMED_OUT.store(true, Ordering::Relaxed);
-        write_warning(&late, Duration::MAX);
+        write_warning(&late_members, Duration::MAX);
     }
 }
 
@@ -227,20 +230,20 @@ fn end(status: Option<c_int>) {
     let limit = members(|all| all.iter().map(|member| member.limit()).max()).unwrap_or(OF_A_CALL);
     let is_inside = super::is_inside();
     let most = if IN_TASK.get() { IN_A_TASK } else { Duration::MAX };
-    let mut late = wait_for_all(start, most, || true);
+    let mut late_members = wait_for_all(start, most, || true);
     STAGE.store(CLOSED, Ordering::SeqCst);
     let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
     let are_out = wait_for_other_threads(last);
-    if late.is_empty() && are_out {
+    if late_members.is_empty() && are_out {
         // Calls that were under way may have submitted work after the wait: a dropped queue submits
         // a marker, and memory may be freed in the order of a queue.
         let left = limit.saturating_sub(start.elapsed()).max(GRACE);
-        late = wait_for_all(Instant::now(), most.min(left), || true);
+        late_members = wait_for_all(Instant::now(), most.min(left), || true);
     }
-    if !late.is_empty() || !are_out {
-        write_warning(&late, most);
+    if !late_members.is_empty() || !are_out {
+        write_warning(&late_members, most);
     }
-    if !late.is_empty() || !are_out || is_inside {
+    if !late_members.is_empty() || !are_out || is_inside {
         leave(status);
     }
 }
@@ -260,22 +263,22 @@ fn is_first() -> bool {
 
 /// Writes one line to standard error without the standard library's lock. The wait was at most
 /// `most`.
-fn write_warning(late: &[Arc<Member>], most: Duration) {
+fn write_warning(late_members: &[Arc<Member>], most: Duration) {
     use std::io::Write;
 
     let mut text = String::from("usm: the process ends although ");
-    if late.is_empty() {
+    if late_members.is_empty() {
         text.push_str("a thread is in a call of a runtime that does not return");
     } else {
         text.push_str("work has not finished within the wait limit:");
     }
-    for (index, member) in late.iter().take(4).enumerate() {
+    for (index, member) in late_members.iter().take(4).enumerate() {
         let comma = if index > 0 { "," } else { "" };
         let limit = member.limit().min(most).as_millis();
         text.push_str(&format!("{comma} {} \"{}\" ({limit} ms)", member.backend, member.device));
     }
-    if late.len() > 4 {
-        text.push_str(&format!(" and {} more", late.len() - 4));
+    if late_members.len() > 4 {
+        text.push_str(&format!(" and {} more", late_members.len() - 4));
     }
     text.push('\n');
     let _ = system::standard_error(|file| file.write_all(text.as_bytes()));

@@ -43,8 +43,8 @@ impl Loading {
         // Without the hook a child would not know.
         imp::watch();
         LOADING.fetch_add(1, Ordering::Acquire);
-        let loading = Self(());
-        if LOADER_IS_LOST.load(Ordering::Relaxed) { Err(ErrorKind::Forked.into()) } else { Ok(loading) }
+        let guard = Self(());
+        if LOADER_IS_LOST.load(Ordering::Relaxed) { Err(ErrorKind::Forked.into()) } else { Ok(guard) }
     }
 }
 
@@ -67,9 +67,9 @@ impl Opening {
     /// As [`work`](super::work).
     pub fn begin() -> crate::Result<Self> {
         let _inside = super::work()?;
-        let loading = Loading::begin()?;
+        let guard = Loading::begin()?;
         opened();
-        Ok(Self { stays_open: false, _loading: loading })
+        Ok(Self { stays_open: false, _loading: guard })
     }
 
     /// Marks the library as open for good.
@@ -125,24 +125,24 @@ mod imp {
     }
 
     struct Locks {
-        known: Vec<Weak<dyn LockAcrossFork>>,
+        all: Vec<Weak<dyn LockAcrossFork>>,
         /// Length of the list at which dropped locks are removed.
         prune_at: usize,
         /// The locks held during a fork.
-        held: Vec<Arc<dyn LockAcrossFork>>,
+        held_locks: Vec<Arc<dyn LockAcrossFork>>,
     }
 
-    static LOCKS: Mutex<Locks> = Mutex::new(Locks { known: Vec::new(), prune_at: 64, held: Vec::new() });
+    static LOCKS: Mutex<Locks> = Mutex::new(Locks { all: Vec::new(), prune_at: 64, held_locks: Vec::new() });
 
-    pub(crate) fn guard<H: LockAcrossFork + 'static>(held: &Arc<H>) {
+    pub(crate) fn guard<H: LockAcrossFork + 'static>(lock: &Arc<H>) {
         watch();
-        let weak: Weak<dyn LockAcrossFork> = Arc::<H>::downgrade(held);
+        let weak: Weak<dyn LockAcrossFork> = Arc::<H>::downgrade(lock);
         let mut locks = LOCKS.lock();
-        if locks.known.len() >= locks.prune_at {
-            locks.known.retain(|known| known.strong_count() > 0);
-            locks.prune_at = 64.max(locks.known.len() * 2);
+        if locks.all.len() >= locks.prune_at {
+            locks.all.retain(|weak| weak.strong_count() > 0);
+            locks.prune_at = 64.max(locks.all.len() * 2);
         }
-        locks.known.push(weak);
+        locks.all.push(weak);
     }
 
     /// The lock of all arenas in host memory, which no list names because they may be borrowed.
@@ -166,8 +166,8 @@ mod imp {
 
     unsafe extern "C" fn before() {
         let mut locks = LOCKS.lock();
-        locks.held = locks.known.iter().filter_map(Weak::upgrade).collect();
-        locks.held.iter().for_each(|held| held.hold());
+        locks.held_locks = locks.all.iter().filter_map(Weak::upgrade).collect();
+        locks.held_locks.iter().for_each(|lock| lock.hold());
         ARENAS.hold();
         #[cfg(target_os = "linux")]
         LIVES.hold();
@@ -176,7 +176,7 @@ mod imp {
 
     unsafe extern "C" fn parent() {
         // SAFETY: this thread has held the lock since `before`, so no other code accesses the data.
-        let held = unsafe { core::mem::take(&mut (*LOCKS.as_mut_ptr()).held) };
+        let held_locks = unsafe { core::mem::take(&mut (*LOCKS.as_mut_ptr()).held_locks) };
         #[cfg(target_os = "linux")]
         // SAFETY: `before` locked it.
         unsafe {
@@ -184,13 +184,13 @@ mod imp {
         }
         // SAFETY: `before` locked it.
         unsafe { ARENAS.release() };
-        for lock in &held {
+        for lock in &held_locks {
             // SAFETY: as above.
             unsafe { lock.release() };
         }
         // SAFETY: as above.
         unsafe { LOCKS.force_unlock() };
-        drop(held);
+        drop(held_locks);
     }
 
     unsafe extern "C" fn child() {

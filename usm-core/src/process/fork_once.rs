@@ -78,8 +78,8 @@ impl<T> ForkOnce<T> {
     fn make(&self, make: impl FnOnce() -> T) -> &T {
         loop {
             match self.get_or_claim() {
-                Ok(Found::Value(value)) => return value,
-                Ok(Found::Claim(claim)) => return self.fill(&claim, make),
+                Ok(CellState::Value(value)) => return value,
+                Ok(CellState::Claim(claim)) => return self.fill(&claim, make),
                 Err(parent) => {
                     let order = (Ordering::Relaxed, Ordering::Relaxed);
                     let _ = self.maker.compare_exchange(parent, NOBODY, order.0, order.1);
@@ -101,8 +101,8 @@ impl<T> ForkOnce<T> {
     #[cold]
     fn make_or_refuse(&self, make: impl FnOnce() -> T) -> Result<&T> {
         match self.get_or_claim() {
-            Ok(Found::Value(value)) => Ok(value),
-            Ok(Found::Claim(claim)) => Ok(self.fill(&claim, make)),
+            Ok(CellState::Value(value)) => Ok(value),
+            Ok(CellState::Claim(claim)) => Ok(self.fill(&claim, make)),
             Err(_) => Err(ErrorKind::Forked.into()),
         }
     }
@@ -112,16 +112,16 @@ impl<T> ForkOnce<T> {
     ///
     /// # Errors
     /// The process of a thread that began to make it and does not exist here.
-    fn get_or_claim(&self) -> Result<Found<'_, T>, u32> {
+    fn get_or_claim(&self) -> Result<CellState<'_, T>, u32> {
         let process = std::process::id();
         let mut waits = 0;
         loop {
             if let Some(value) = self.get() {
-                return Ok(Found::Value(value));
+                return Ok(CellState::Value(value));
             }
             let order = (Ordering::Acquire, Ordering::Relaxed);
             match self.maker.compare_exchange(NOBODY, process, order.0, order.1) {
-                Ok(_) => return Ok(Found::Claim(Claim { maker: &self.maker, process })),
+                Ok(_) => return Ok(CellState::Claim(Claim { maker: &self.maker, process })),
                 Err(maker) if maker != process => return Err(maker),
                 Err(_) if waits < YIELDS => {
                     waits += 1;
@@ -137,14 +137,14 @@ impl<T> ForkOnce<T> {
         if let Some(value) = self.get() {
             return value;
         }
-        let made = Box::into_raw(Box::new(make()));
+        let value_pointer = Box::into_raw(Box::new(make()));
         let order = (Ordering::AcqRel, Ordering::Acquire);
-        let first = match self.value.compare_exchange(ptr::null_mut(), made, order.0, order.1) {
-            Ok(_) => made,
+        let first = match self.value.compare_exchange(ptr::null_mut(), value_pointer, order.0, order.1) {
+            Ok(_) => value_pointer,
             // In a child that `make` forked, another thread has made the value meanwhile.
             Err(first) => {
                 // SAFETY: from the box above, and nobody else has seen it.
-                drop(unsafe { Box::from_raw(made) });
+                drop(unsafe { Box::from_raw(value_pointer) });
                 first
             }
         };
@@ -154,7 +154,7 @@ impl<T> ForkOnce<T> {
 }
 
 /// What a thread finds in a cell.
-enum Found<'c, T> {
+enum CellState<'c, T> {
     Value(&'c T),
     Claim(Claim<'c>),
 }

@@ -14,7 +14,7 @@ use std::{io, thread};
 
 /// `Dl_info` of `dlfcn.h`.
 #[repr(C)]
-struct Found {
+struct SymbolInfo {
     file: *const c_char,
     base: *mut c_void,
     symbol: *const c_char,
@@ -28,7 +28,7 @@ unsafe extern "C" {
     fn atexit(handler: extern "C" fn()) -> c_int;
     fn _exit(status: c_int) -> !;
     fn fflush(stream: *mut c_void) -> c_int;
-    fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
+    fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
     fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
 }
 
@@ -77,14 +77,14 @@ pub(super) fn keep_loaded() {
     const STAYS: c_int = LAZY | 4 | 0x1000;
     #[cfg(not(target_os = "linux"))]
     const STAYS: c_int = LAZY | 0x10 | 0x80;
-    let mut found = MaybeUninit::<Found>::uninit();
+    let mut info = MaybeUninit::<SymbolInfo>::uninit();
     // SAFETY: the function takes any address; there is space for the answer.
-    if unsafe { dladdr(hook as *const c_void, found.as_mut_ptr()) } != 0 {
+    if unsafe { dladdr(hook as *const c_void, info.as_mut_ptr()) } != 0 {
         // SAFETY: the call succeeded, so it has written the answer.
-        let found = unsafe { found.assume_init() };
+        let info = unsafe { info.assume_init() };
         // SAFETY: the file with this name is already loaded, so no initialiser runs; for a program
         // without a name nothing is found.
-        let _ = unsafe { dlopen(found.file, STAYS) };
+        let _ = unsafe { dlopen(info.file, STAYS) };
     }
 }
 
@@ -107,14 +107,14 @@ pub(super) fn leave_child(status: c_int) -> ! {
 
 /// Flushes the streams of the C library, unless one of them is locked, and ends the process.
 pub(super) fn leave(status: c_int) -> ! {
-    let (done, flushed) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let flush = move || {
         // SAFETY: a null stream means all streams.
         let _ = unsafe { fflush(ptr::null_mut()) };
-        let _ = done.send(());
+        let _ = sender.send(());
     };
     if thread::Builder::new().spawn(Box::new(flush)).is_ok() {
-        let _ = flushed.recv_timeout(Duration::from_millis(500));
+        let _ = receiver.recv_timeout(Duration::from_millis(500));
     }
     // SAFETY: ends the process, so no code runs afterwards.
     unsafe { _exit(status) }

@@ -80,8 +80,8 @@ impl<'a, B: Backend> Usage<'a, B> {
 
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(crate) fn record(&self, position: crate::pending::Position, event: B::Event, known: u64) {
-        self.uses.record(self.access, position, event, known);
+    pub(crate) fn record(&self, position: crate::pending::Position, event: B::Event, last_serial: u64) {
+        self.uses.record(self.access, position, event, last_serial);
     }
 
     #[cfg(feature = "alloc")]

@@ -29,8 +29,8 @@ pub(super) struct Parts<'p> {
     /// The first part that no thread has taken.
     next: AtomicUsize,
     /// Bytes of the parts that are complete.
-    copied: AtomicUsize,
-    failed: AtomicBool,
+    copied_bytes: AtomicUsize,
+    has_failed: AtomicBool,
     helpers: AtomicUsize,
 }
 
@@ -69,8 +69,8 @@ impl<'p> Parts<'p> {
             len,
             part,
             next: AtomicUsize::new(0),
-            copied: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
+            copied_bytes: AtomicUsize::new(0),
+            has_failed: AtomicBool::new(false),
             helpers: AtomicUsize::new(0),
         }
     }
@@ -89,20 +89,20 @@ impl<'p> Parts<'p> {
     }
 
     pub(super) fn copied(&self) -> usize {
-        self.copied.load(Ordering::Relaxed)
+        self.copied_bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn count_copied(&self, part: Part) {
-        self.copied.fetch_add(part.len, Ordering::Relaxed);
+        self.copied_bytes.fetch_add(part.len, Ordering::Relaxed);
     }
 
     /// Makes the threads end.
     pub(super) fn fail(&self) {
-        self.failed.store(true, Ordering::Relaxed);
+        self.has_failed.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     pub(super) fn has_helpers(&self) -> bool {
@@ -149,19 +149,19 @@ impl<'p> Parts<'p> {
     /// The work of the calling thread on one part, if there is one for which it need not wait.
     pub(super) fn try_work(&self) -> bool {
         let number = self.next.load(Ordering::Relaxed);
-        let taken = number < self.count()
+        let is_taken = number < self.count()
             && !self.has_failed()
             && self.is_threads(self.at(number))
             && self.next.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if taken {
+        if is_taken {
             self.copy(self.at(number));
         }
-        taken
+        is_taken
     }
 
     /// Waits until the threads have the turn; false once the copy has failed.
     fn wait_for(&self, part: Part) -> bool {
-        let (mut begun, mut queries) = (None, 0_u32);
+        let (mut start, mut queries) = (None, 0_u32);
         while !self.is_threads(part) {
             if self.has_failed() {
                 return false;
@@ -169,7 +169,7 @@ impl<'p> Parts<'p> {
             queries += 1;
             if queries % 64 != 0 {
                 spin_loop();
-            } else if begun.get_or_insert_with(Instant::now).elapsed() < AWAKE {
+            } else if start.get_or_insert_with(Instant::now).elapsed() < AWAKE {
                 thread::yield_now();
             } else {
                 thread::sleep(PAUSE);

@@ -25,7 +25,7 @@ pub(super) struct Transfer<'t, B: Backend> {
     offset: usize,
     blocks: &'t [Allocation<B>],
     parts: &'t Parts<'t>,
-    submitted: usize,
+    submit_count: usize,
     /// Submitted copies that are not known to be complete.
     flight: VecDeque<(Event<B>, Part)>,
     /// The event of the last copy.
@@ -42,27 +42,27 @@ impl<'t, B: Backend> Transfer<'t, B> {
         parts: &'t Parts<'t>,
     ) -> Self {
         let flight = VecDeque::with_capacity(blocks.len());
-        Self { queue, device, offset, blocks, parts, submitted: 0, flight, last: None, error: None }
+        Self { queue, device, offset, blocks, parts, submit_count: 0, flight, last: None, error: None }
     }
 
     /// Submits all parts, and waits for them if told to. Does nothing in a second call.
-    pub(super) fn drive(&mut self, waiting: bool) {
+    pub(super) fn drive(&mut self, waits: bool) {
         if self.error.is_some() {
             return;
         }
         // Also after a panic the other threads do not wait for this one.
         let fail = FailOnDrop(self.parts);
-        match self.submit_all(waiting) {
+        match self.submit_all(waits) {
             Ok(()) => core::mem::forget(fail),
             Err(error) => self.error = Some(error),
         }
     }
 
-    fn submit_all(&mut self, waiting: bool) -> Result<()> {
+    fn submit_all(&mut self, must_wait: bool) -> Result<()> {
         let (parts, count) = (self.parts, self.parts.count());
-        let waits = waiting || !parts.is_up();
+        let waits = must_wait || !parts.is_up();
         let mut progress = Instant::now();
-        while self.submitted < count || (waits && !self.flight.is_empty()) {
+        while self.submit_count < count || (waits && !self.flight.is_empty()) {
             if parts.has_failed() {
                 // Nothing fills the rest. What was submitted is the device's until it has ended.
                 return self.flight.drain(..).try_for_each(|(event, _)| event.wait());
@@ -89,10 +89,10 @@ impl<'t, B: Backend> Transfer<'t, B> {
 
     /// Submits the next part if it is the device's turn with its block.
     fn submit_next(&mut self, count: usize) -> Result<bool> {
-        if self.submitted == count {
+        if self.submit_count == count {
             return Ok(false);
         }
-        let part = self.parts.at(self.submitted);
+        let part = self.parts.at(self.submit_count);
         if !self.parts.is_devices(part) {
             return Ok(false);
         }
@@ -112,7 +112,7 @@ impl<'t, B: Backend> Transfer<'t, B> {
         let event = unsafe { self.queue.submit(&usages, &[], copy) }?;
         self.last = Some(event.clone());
         self.flight.push_back((event, part));
-        self.submitted += 1;
+        self.submit_count += 1;
         Ok(true)
     }
 

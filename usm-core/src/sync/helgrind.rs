@@ -9,10 +9,10 @@ use crate::access::Access;
 pub(crate) struct Marks {
     /// The last write among the block's uses.
     #[cfg(usm_valgrind)]
-    written: u64,
+    last_write: u64,
     /// Whether uses left the list since by a query, without a wait.
     #[cfg(usm_valgrind)]
-    pruned: bool,
+    is_pruned: bool,
     /// Helgrind knows that writes up to this one are complete.
     #[cfg(usm_valgrind)]
     writes: u64,
@@ -37,44 +37,44 @@ impl Marks {
 #[cfg(usm_valgrind)]
 impl Marks {
     pub(crate) const fn none() -> Self {
-        Self { written: 0, pruned: false, writes: 0, reads: 0 }
+        Self { last_write: 0, is_pruned: false, writes: 0, reads: 0 }
     }
 
     /// Records one more use of the block.
     pub(crate) fn submitted(&mut self, access: Access, serial: u64) {
         if access == Access::Write {
-            self.written = serial;
+            self.last_write = serial;
         }
     }
 
     /// Records that complete uses left the list.
     pub(crate) fn pruned(&mut self) {
-        self.pruned = true;
+        self.is_pruned = true;
     }
 
-    /// Records that the uses up to `known` that conflict with this host access are complete: some
-    /// that the list still has (`waited`), or none. If helgrind does not know that yet, the block
-    /// becomes the calling thread's: an access of another thread that is not ordered after this
-    /// call is then reported. Of several reading host threads the first makes the request; the lock
-    /// of this list orders the others after it.
+    /// Records that the uses up to `last_serial` that conflict with this host access are complete:
+    /// some that the list still has (`has_waited`), or none. If helgrind does not know that yet,
+    /// the block becomes the calling thread's: an access of another thread that is not ordered
+    /// after this call is then reported. Of several reading host threads the first makes the
+    /// request; the lock of this list orders the others after it.
     pub(crate) fn completed(
         &mut self,
-        waited: bool,
+        has_waited: bool,
         access: Access,
-        known: u64,
+        last_serial: u64,
         base: *const u8,
         len: usize,
     ) {
         let is_news = match access {
-            Access::Read => self.writes < self.written,
-            Access::Write => self.writes.min(self.reads) < known,
+            Access::Read => self.writes < self.last_write,
+            Access::Write => self.writes.min(self.reads) < last_serial,
         };
-        if is_news && (waited || self.pruned) {
+        if is_news && (has_waited || self.is_pruned) {
             forget(base, len);
-            self.pruned = false;
-            self.writes = known;
+            self.is_pruned = false;
+            self.writes = last_serial;
             if access == Access::Write {
-                self.reads = known;
+                self.reads = last_serial;
             }
         }
     }

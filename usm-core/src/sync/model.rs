@@ -69,7 +69,7 @@ impl<T> Mutex<T> {
     /// Blocks until it is free.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let lock = self.lock.get_or_init(|| loom::sync::Mutex::new(()));
-        MutexGuard { mutex: self, held: lock.lock().unwrap_or_else(PoisonError::into_inner) }
+        MutexGuard { mutex: self, inner: lock.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Access without locking, because the borrow is exclusive.
@@ -82,7 +82,7 @@ impl<T> Mutex<T> {
 #[derive(Debug)]
 pub struct MutexGuard<'m, T> {
     mutex: &'m Mutex<T>,
-    held: loom::sync::MutexGuard<'m, ()>,
+    inner: loom::sync::MutexGuard<'m, ()>,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -121,9 +121,9 @@ impl Condvar {
     }
 
     pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
-        let MutexGuard { mutex, held } = guard;
-        let held = self.inner().wait(held).unwrap_or_else(PoisonError::into_inner);
-        MutexGuard { mutex, held }
+        let MutexGuard { mutex, inner } = guard;
+        let inner = self.inner().wait(inner).unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { mutex, inner }
     }
 
     /// A model has no clock. With [`Duration::MAX`] this returns only when notified, so that the

@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Crew {
     state: Mutex<State>,
-    changed: Condvar,
+    signal: Condvar,
     /// Whether the calling thread wants to be alone: a hint, which the state confirms.
     stops: AtomicBool,
     /// The process that the other threads are in.
@@ -24,9 +24,9 @@ pub(super) struct Crew {
 #[derive(Debug, Default)]
 struct State {
     /// Whether the work has ended, so that no job begins.
-    ended: bool,
+    has_ended: bool,
     /// Threads that run parts now.
-    working: usize,
+    worker_count: usize,
     /// Threads inside the work, waiting ones too.
     inside: usize,
     stops: bool,
@@ -49,17 +49,17 @@ impl Drop for Leave<'_> {
             return;
         }
         let mut state = self.0.lock();
-        state.ended = true;
+        state.has_ended = true;
         while state.inside > 0 {
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.0.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl Crew {
     pub(super) fn new() -> Self {
-        let (state, changed, stops) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        Self { state, changed, stops, process: std::process::id() }
+        let (state, signal, stops) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+        Self { state, signal, stops, process: std::process::id() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -99,23 +99,23 @@ impl Crew {
     fn help(&self, help: &Help) {
         {
             let mut state = self.lock();
-            if state.ended {
+            if state.has_ended {
                 return;
             }
             state.inside += 1;
-            state.working += 1;
+            state.worker_count += 1;
         }
         // SAFETY: this thread is inside, and the work did not end before, so `Leave` waits for it.
         let help = unsafe { &*help.0 };
         let ran = catch_unwind(AssertUnwindSafe(help));
         let mut state = self.lock();
         state.inside -= 1;
-        state.working -= 1;
+        state.worker_count -= 1;
         if let Err(panic) = ran {
             state.panic.get_or_insert(panic);
         }
         // Under the lock: as soon as it is released, the calling thread may free the rest.
-        self.changed.notify_all();
+        self.signal.notify_all();
     }
 
     /// For other threads: waits while the calling thread wants to be alone.
@@ -124,12 +124,12 @@ impl Crew {
             return;
         }
         let mut state = self.lock();
-        state.working -= 1;
-        self.changed.notify_all();
+        state.worker_count -= 1;
+        self.signal.notify_all();
         while state.stops {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.working += 1;
+        state.worker_count += 1;
     }
 
     /// For the calling thread: runs `work` while no other one runs parts.
@@ -140,8 +140,8 @@ impl Crew {
         self.stops.store(true, Ordering::Relaxed);
         let mut state = self.lock();
         state.stops = true;
-        while state.working > 0 {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while state.worker_count > 0 {
+            state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
         let resume = Resume(self);
@@ -161,6 +161,6 @@ impl Drop for Resume<'_> {
             return;
         }
         self.0.lock().stops = false;
-        self.0.changed.notify_all();
+        self.0.signal.notify_all();
     }
 }

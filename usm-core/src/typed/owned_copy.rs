@@ -53,16 +53,16 @@ impl<T: Element + Send + Sync, B: Backend> OwnedCopy<T, B> {
             Values::Empty(values) => return Ok(values),
             Values::InUse(allocation) => allocation,
         };
-        let waited = self.event.wait().and_then(|()| allocation.wait_for_uses(Access::Write));
-        let failed =
+        let outcome = self.event.wait().and_then(|()| allocation.wait_for_uses(Access::Write));
+        let failure =
             |allocation, error| (Self { event: self.event, values: Values::InUse(allocation) }, error);
-        match waited {
+        match outcome {
             Ok(()) => allocation.into_owner::<Vec<T>>().map_err(|allocation| {
                 // The vector is put in where the copy is made, and taken out here only.
                 let error = Error::from(crate::ErrorKind::Unsupported { operation: "a second owner" });
-                failed(allocation, error)
+                failure(allocation, error)
             }),
-            Err(error) => Err(failed(allocation, error)),
+            Err(error) => Err(failure(allocation, error)),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct Compiler {
     toolkits: (&'static [&'static str], &'static str, &'static [&'static str]),
     /// Function names in errors: create, compile, log and code.
     operations: [&'static str; 4],
-    opened: OnceLock<Result<&'static Api, BuildError>>,
+    library_api: OnceLock<Result<&'static Api, BuildError>>,
     /// Held during compilation if two threads must not compile concurrently: hipRTC 5.2 crashes.
     one_at_a_time: Option<Mutex<()>>,
     code_cache: CodeCache,
@@ -62,7 +62,7 @@ pub(super) static NVRTC: Compiler = Compiler {
     variable: "USM_NVRTC_LIBRARY",
     toolkits: (&["CUDA_PATH", "CUDA_HOME"], "/usr/local/cuda", &["lib64", "bin"]),
     operations: ["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLog", "nvrtcGetPTX"],
-    opened: OnceLock::new(),
+    library_api: OnceLock::new(),
     one_at_a_time: None,
     code_cache: CodeCache::new(),
 };
@@ -79,7 +79,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
     variable: "USM_HIPRTC_LIBRARY",
     toolkits: (&["ROCM_PATH", "HIP_PATH"], "/opt/rocm", &["lib", "bin"]),
     operations: ["hiprtcCreateProgram", "hiprtcCompileProgram", "hiprtcGetProgramLog", "hiprtcGetCode"],
-    opened: OnceLock::new(),
+    library_api: OnceLock::new(),
     one_at_a_time: Some(Mutex::new(())),
     code_cache: CodeCache::new(),
 };
@@ -105,7 +105,7 @@ table! {
 
 impl Compiler {
     fn open(&'static self) -> Result<&'static Api, BuildError> {
-        self.opened.get_or_init(|| self.find().map(|api| &*Box::leak(Box::new(api)))).clone()
+        self.library_api.get_or_init(|| self.find().map(|api| &*Box::leak(Box::new(api)))).clone()
     }
 
     fn find(&self) -> Result<Api, BuildError> {
@@ -120,19 +120,19 @@ impl Compiler {
     fn open_file(&self, file: &Path) -> usm_core::Result<Api> {
         let ours = |kind: ErrorKind| Error::from(kind).in_backend(self.backend);
         // SAFETY: loading runs the library's initialisers, which depend on nothing in this crate.
-        let opened = unsafe { File::open(self.library, file) }.map_err(ours)?;
+        let library = unsafe { File::open(self.library, file) }.map_err(ours)?;
         // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the versions
         // of the names.
-        let api = unsafe { Api::bind(self.column, |name| opened.function(name)) }?;
-        opened.keep_open();
+        let api = unsafe { Api::bind(self.column, |name| library.function(name)) }?;
+        library.keep_open();
         Ok(api)
     }
 
     /// The loader's own places, then those of a toolkit.
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         let (variables, usual, inside) = self.toolkits;
-        let named = variables.iter().filter_map(std::env::var_os).map(PathBuf::from);
-        let toolkits = named.chain([PathBuf::from(usual)]);
+        let folders = variables.iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let toolkits = folders.chain([PathBuf::from(usual)]);
         let inside = toolkits.flat_map(move |toolkit| inside.iter().map(move |folder| toolkit.join(folder)));
         core::iter::once(PathBuf::new()).chain(inside)
     }
@@ -172,16 +172,16 @@ impl Compiler {
         let [_, compile, _, code_of] = self.operations;
         let _one_at_a_time = self.one_at_a_time.as_ref().map(Mutex::lock);
         let program = Source::new(self, source)?;
-        let asked = options
+        let options_in = options
             .split_whitespace()
             .map(|option| text("options", option))
             .collect::<Result<Vec<_>, _>>()?;
-        let chosen = asked.iter().any(|option| {
+        let has_target = options_in.iter().any(|option| {
             let option = option.to_bytes();
             [&b"--gpu-architecture"[..], b"-arch"].iter().any(|name| option.starts_with(name))
         });
-        let mut for_device = asked.clone();
-        let capability = capability.filter(|_| !chosen);
+        let mut for_device = options_in.clone();
+        let capability = capability.filter(|_| !has_target);
         if let Some([major, minor]) = capability {
             for_device.push(text("options", &alloc::format!("--gpu-architecture=sm_{major}{minor}"))?);
         }
@@ -189,7 +189,7 @@ impl Compiler {
         let mut machine_code = true;
         if code == INVALID_OPTION && capability.is_some() {
             machine_code = false;
-            code = program.compile(&asked);
+            code = program.compile(&options_in);
         }
         match code {
             SUCCESS => {}
@@ -286,7 +286,7 @@ mod tests {
             variable,
             toolkits,
             operations,
-            opened,
+            library_api: opened,
             one_at_a_time,
             code_cache,
         }

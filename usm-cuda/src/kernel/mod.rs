@@ -77,21 +77,21 @@ table! {
 
 /// A `CUmodule` or `hipModule_t`.
 #[derive(Debug)]
-pub struct CudaModule(Arc<Loaded>);
+pub struct CudaModule(Arc<LoadedModule>);
 
 /// A `CUfunction` or `hipFunction_t`.
 #[derive(Debug)]
 pub struct CudaFunction {
-    module: Arc<Loaded>,
+    module: Arc<LoadedModule>,
     raw: Raw,
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedModule {
     native: Option<Native>,
-    launched: AtomicBool,
+    was_launched: AtomicBool,
     /// The compiler's output, if there was a compilation.
-    made: Option<Vec<u8>>,
+    machine_code: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -124,17 +124,17 @@ impl Drop for Native {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedModule {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
         let Some(native) = self.native.take() else { return };
-        if !*self.launched.get_mut() {
+        if !*self.was_launched.get_mut() {
             return drop(native);
         }
         // The crate does not record single launches, so this also waits for other work. A module
         // whose work may never finish is kept.
         match raw::pending(&native.context) {
-            Ok(running) => DROPPED_MODULES.push(native, running),
+            Ok(event) => DROPPED_MODULES.push(native, event),
             Err(_) => core::mem::forget(native),
         }
         DROPPED_MODULES.collect(drop);
@@ -173,18 +173,18 @@ unsafe impl Programmable for Cuda {
         // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA
         // that changed has a new name.
         let api = unsafe { Api::bind(vendor.column, |name| raw::function(context, name)) }?;
-        let compiled;
-        let terminated: CString;
+        let image_in;
+        let c_text: CString;
         let image: &[u8] = match *code {
             Code::CudaC(source) => {
                 let capability =
                     vendor.capability.map(|numbers| numbers.map(|number| api.device(context, number)));
                 let device = raw::device(context);
                 // AMD's compiler compiles for the current device.
-                compiled = raw::with_current(context, || {
+                image_in = raw::with_current(context, || {
                     vendor.compiler.compile_once(source, options, capability, device)
                 })??;
-                &compiled
+                &image_in
             }
             Code::Ptx(assembly) => {
                 if assembly.starts_with('\x7F') {
@@ -195,8 +195,8 @@ unsafe impl Programmable for Cuda {
                         INVALID_PTX,
                     ));
                 }
-                terminated = text("PTX", assembly)?;
-                terminated.as_bytes_with_nul()
+                c_text = text("PTX", assembly)?;
+                c_text.as_bytes_with_nul()
             }
             Code::Cubin(image) => {
                 image::check(image).map_err(|reason| vendor.compile_error(reason, options, INVALID_IMAGE))?;
@@ -205,27 +205,31 @@ unsafe impl Programmable for Cuda {
             _ => return Err(context.driver().unsupported("this code").into()),
         };
         let native = Native::load(vendor, api, context, image, options)?;
-        let made = matches!(code, Code::CudaC(_)).then(|| image.to_vec());
-        Ok(CudaModule(Arc::new(Loaded { native: Some(native), launched: AtomicBool::new(false), made })))
+        let machine_code = matches!(code, Code::CudaC(_)).then(|| image.to_vec());
+        Ok(CudaModule(Arc::new(LoadedModule {
+            native: Some(native),
+            was_launched: AtomicBool::new(false),
+            machine_code,
+        })))
     }
 
     fn native(module: &CudaModule) -> Option<Vec<u8>> {
-        module.0.made.clone()
+        module.0.machine_code.clone()
     }
 
     fn build_native(context: &CudaContext, code: &[u8]) -> Result<CudaModule, BuildError> {
-        let refused = |log: &str| Vendor::of(context).compile_error(log.into(), "", INVALID_IMAGE);
+        let compile_error = |log: &str| Vendor::of(context).compile_error(log.into(), "", INVALID_IMAGE);
         let text = code.split_last().filter(|(last, _)| **last == 0).map(|(_, text)| text);
         match text.map(core::str::from_utf8) {
             Some(Ok(text)) if !text.starts_with('\x7F') => Self::build(context, &Code::Ptx(text), ""),
-            _ if code.is_empty() => Err(refused("nothing is there")),
+            _ if code.is_empty() => Err(compile_error("nothing is there")),
             _ => Self::build(context, &Code::Cubin(code), ""),
         }
     }
 
     fn function(module: &CudaModule, name: &CStr) -> Result<(CudaFunction, FunctionInfo), BuildError> {
-        let loaded = &module.0;
-        let Some(native_module) = &loaded.native else {
+        let raw_module = &module.0;
+        let Some(native_module) = &raw_module.native else {
             return Err(Error::from(ErrorKind::DeviceLost).into());
         };
         let mut raw = ptr::null_mut();
@@ -242,7 +246,7 @@ unsafe impl Programmable for Cuda {
             return Err(native_module.vendor.native(native_module.vendor.function, status).into());
         }
         let info = native_module.describe(raw)?;
-        Ok((CudaFunction { module: Arc::clone(loaded), raw }, info))
+        Ok((CudaFunction { module: Arc::clone(raw_module), raw }, info))
     }
 
     unsafe fn launch(
@@ -258,7 +262,7 @@ unsafe impl Programmable for Cuda {
         let (pointers, shared) = parameters.point_to(module.context.driver(), arguments)?;
         let (launch, raw_function) = (module.api.launch, function.raw);
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
-        function.module.launched.store(true, Ordering::Relaxed);
+        function.module.was_launched.store(true, Ordering::Relaxed);
         let call = |stream| {
             // SAFETY: a live function on a stream of its context; the caller's promise for the
             // effects of the code, and that these are its parameters.
@@ -367,11 +371,11 @@ impl Shape3 {
             [(1..=most).rev().find(|size| global[0] % *size == 0).unwrap_or(1), 1, 1]
         });
         let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], Error> {
-            let mut narrowed = [0; 3];
-            for (narrow, wide) in narrowed.iter_mut().zip(sizes) {
+            let mut extents = [0; 3];
+            for (narrow, wide) in extents.iter_mut().zip(sizes) {
                 *narrow = u32::try_from(wide).map_err(|_| ErrorKind::SizeOverflow)?;
             }
-            Ok(narrowed)
+            Ok(extents)
         };
         // Beyond the slowest dimension both are 1, and a division costs as much as the rest of this
         // function.

@@ -97,7 +97,7 @@ struct Queue {
     probes: bool,
 }
 
-type Event = Tracked<Native>;
+type Event = TrackedOperation<Native>;
 
 impl Queue {
     /// Uses each lock once, because this thread must make loom's locks.
@@ -150,7 +150,7 @@ impl Queue {
     }
 
     fn waiting(&self) -> usize {
-        self.lane.chain.state.lock().waiting.len()
+        self.lane.chain.state.lock().open_operations.len()
     }
 }
 

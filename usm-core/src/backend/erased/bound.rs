@@ -67,7 +67,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// # Safety
     /// As [`Peer::disable`].
     unsafe fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
-    fn extension(&self, wanted: TypeId) -> Option<&'static dyn Any>;
+    fn extension(&self, type_id: TypeId) -> Option<&'static dyn Any>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -251,8 +251,8 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)> {
         // SAFETY: the caller's promise.
-        let (pointer, opened) = unsafe { B::Ipc::open(&self.handle, kind, native) }?;
-        Ok((pointer, DynOpened(Box::new(opened))))
+        let (pointer, memory) = unsafe { B::Ipc::open(&self.handle, kind, native) }?;
+        Ok((pointer, DynOpened(Box::new(memory))))
     }
 
     unsafe fn can_access_peer(&self, peer: &dyn ErasedContext) -> Result<bool> {
@@ -273,8 +273,8 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         unsafe { B::Peer::disable(&self.handle, peer) }
     }
 
-    fn extension(&self, wanted: TypeId) -> Option<&'static dyn Any> {
-        B::extension(wanted)
+    fn extension(&self, type_id: TypeId) -> Option<&'static dyn Any> {
+        B::extension(type_id)
     }
 
     fn as_any(&self) -> &dyn Any {

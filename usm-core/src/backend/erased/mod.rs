@@ -61,12 +61,12 @@ pub struct DynBuffer {
 /// Memory of another process, opened through [`Dyn`].
 #[derive(Debug)]
 #[allow(dead_code, reason = "kept for its drop")]
-pub struct DynOpened(Box<dyn Opened>);
+pub struct DynOpened(Box<dyn OpenMemory>);
 
 /// State of an opened handle.
-trait Opened: Debug + Send + Sync {}
+trait OpenMemory: Debug + Send + Sync {}
 
-impl<T: Debug + Send + Sync> Opened for T {}
+impl<T: Debug + Send + Sync> OpenMemory for T {}
 
 impl Debug for DynBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,13 +76,13 @@ impl Debug for DynBuffer {
 
 #[derive(Debug)]
 struct ContextInner {
-    erased: Arc<dyn ErasedContext>,
+    object: Arc<dyn ErasedContext>,
     deferred: Deferred<Dyn>,
 }
 
 impl Drop for ContextInner {
     fn drop(&mut self) {
-        let (context, shared) = (&self.erased, self.erased.shared());
+        let (context, shared) = (&self.object, self.object.shared());
         // SAFETY: `drain` hands out blocks of this context whose operations are complete, each
         // once.
         let free = |block: &Block| unsafe { context.free(block) };
@@ -119,8 +119,8 @@ impl Dyn {
     /// Erases a backend's own context; both handles have one state.
     #[must_use]
     pub fn erase_context<B: Backend + 'static>(context: B::Context) -> DynContext {
-        let erased = Arc::new(ContextOf::<B>::new(context));
-        DynContext(Arc::new(ContextInner { erased, deferred: Deferred::new() }))
+        let object = Arc::new(ContextOf::<B>::new(context));
+        DynContext(Arc::new(ContextInner { object, deferred: Deferred::new() }))
     }
 }
 
@@ -142,8 +142,8 @@ impl DynDevice {
     /// # Errors
     /// The runtime's.
     pub fn context(&self) -> Result<crate::Context<Dyn>> {
-        let erased = self.0.create_context()?;
-        let inner = ContextInner { erased, deferred: Deferred::new() };
+        let object = self.0.create_context()?;
+        let inner = ContextInner { object, deferred: Deferred::new() };
         Ok(crate::Context::from_raw(DynContext(Arc::new(inner))))
     }
 }
@@ -152,14 +152,14 @@ impl DynContext {
     /// The backend's own context, if it is a `C`.
     #[must_use]
     pub fn downcast_ref<C: 'static>(&self) -> Option<&C> {
-        self.0.erased.as_any().downcast_ref()
+        self.0.object.as_any().downcast_ref()
     }
 
     /// The extension of type `T` that another crate adds to this context's backend, if any: see
     /// [`Backend::extension`].
     #[must_use]
     pub fn extension<T: 'static>(&self) -> Option<&'static T> {
-        self.0.erased.extension(TypeId::of::<T>())?.downcast_ref()
+        self.0.object.extension(TypeId::of::<T>())?.downcast_ref()
     }
 }
 
@@ -218,8 +218,8 @@ unsafe impl Backend for Dyn {
     }
 
     fn create_context(&self, device: &DynDevice) -> Result<DynContext> {
-        let erased = device.0.create_context()?;
-        Ok(DynContext(Arc::new(ContextInner { erased, deferred: Deferred::new() })))
+        let object = device.0.create_context()?;
+        Ok(DynContext(Arc::new(ContextInner { object, deferred: Deferred::new() })))
     }
 }
 
@@ -231,7 +231,7 @@ impl DeviceOps for DynDevice {
 
 impl ContextOps<Dyn> for DynContext {
     fn shared(&self) -> &ContextState {
-        self.0.erased.shared()
+        self.0.object.shared()
     }
 
     fn deferred(&self) -> Option<&Deferred<Dyn>> {
@@ -239,44 +239,44 @@ impl ContextOps<Dyn> for DynContext {
     }
 
     fn create_queue(&self, order: QueueOrder) -> Result<DynQueue> {
-        self.0.erased.create_queue(order).map(DynQueue)
+        self.0.object.create_queue(order).map(DynQueue)
     }
 
     fn create_timed_queue(&self, order: QueueOrder) -> Result<DynQueue> {
-        self.0.erased.create_timed_queue(order).map(DynQueue)
+        self.0.object.create_timed_queue(order).map(DynQueue)
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        self.0.erased.allocate(kind, layout)
+        self.0.object.allocate(kind, layout)
     }
 
     fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
-        self.0.erased.allocate_zeroed(kind, layout)
+        self.0.object.allocate_zeroed(kind, layout)
     }
 
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.erased.free(block) };
+        unsafe { self.0.object.free(block) };
     }
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
-        self.0.erased.query(address)
+        self.0.object.query(address)
     }
 
     fn free_memory(&self) -> Result<u64> {
-        self.0.erased.free_memory()
+        self.0.object.free_memory()
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.erased.synchronize(limit)
+        self.0.object.synchronize(limit)
     }
 
     fn report_failures(&self, limit: Duration) -> Result<()> {
-        self.0.erased.report_failures(limit)
+        self.0.object.report_failures(limit)
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {
-        self.0.erased.for_each_pending(limit, visit)
+        self.0.object.for_each_pending(limit, visit)
     }
 }
 
@@ -330,12 +330,12 @@ impl Buffers<Dyn> for Dyn {
     type Raw = DynBuffer;
 
     fn create(context: &DynContext, size: usize) -> Result<DynBuffer> {
-        context.0.erased.create_buffer(size)
+        context.0.object.create_buffer(size)
     }
 
     unsafe fn destroy(context: &DynContext, raw: DynBuffer) {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.destroy_buffer(raw.raw) };
+        unsafe { context.0.object.destroy_buffer(raw.raw) };
     }
 
     fn argument(raw: &DynBuffer) -> Option<usize> {
@@ -373,7 +373,7 @@ impl Ipc<Dyn> for Dyn {
 
     unsafe fn export(context: &DynContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.export(block) }
+        unsafe { context.0.object.export(block) }
     }
 
     unsafe fn open(
@@ -382,24 +382,24 @@ impl Ipc<Dyn> for Dyn {
         native: &[u8; NATIVE_BYTES],
     ) -> Result<(NonNull<u8>, DynOpened)> {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.open(kind, native) }
+        unsafe { context.0.object.open(kind, native) }
     }
 }
 
 impl Peer<Dyn> for Dyn {
     unsafe fn can_access(context: &DynContext, peer: &DynContext) -> Result<bool> {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.can_access_peer(&*peer.0.erased) }
+        unsafe { context.0.object.can_access_peer(&*peer.0.object) }
     }
 
     unsafe fn enable(context: &DynContext, peer: &DynContext) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.enable_peer(&*peer.0.erased) }
+        unsafe { context.0.object.enable_peer(&*peer.0.object) }
     }
 
     unsafe fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.disable_peer(&*peer.0.erased) }
+        unsafe { context.0.object.disable_peer(&*peer.0.object) }
     }
 
     unsafe fn copy(
@@ -410,7 +410,7 @@ impl Peer<Dyn> for Dyn {
         after: &[DynEvent],
     ) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::FromPeer(&*peer.0.erased, dst, src, len), after) }
+        unsafe { queue.0.submit(Work::FromPeer(&*peer.0.object, dst, src, len), after) }
     }
 }
 

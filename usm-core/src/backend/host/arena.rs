@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::blocks::{Blocks, FixedNode, Found};
+use super::blocks::{Blocks, FixedNode, LiveBlock};
 use super::synchronous::Synchronous;
 use super::{HostDevice, HostEvent, HostQueue, state};
 use crate::AllocKind;
@@ -93,14 +93,14 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
 
     /// Runs `call` on the table. A fork leaves the table free in the child.
     fn with_table<R>(&self, call: impl FnOnce(&mut Blocks, &mut [FixedNode]) -> R) -> R {
-        let locked = || {
+        let guarded_call = || {
             let Table { blocks, nodes } = &mut *self.table.lock();
             call(blocks, nodes.as_flattened_mut())
         };
         #[cfg(feature = "std")]
-        return crate::process::in_arena(locked);
+        return crate::process::in_arena(guarded_call);
         #[cfg(not(feature = "std"))]
-        locked()
+        guarded_call()
     }
 
     fn place(&self, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
@@ -110,8 +110,8 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
     }
 
     fn find(&self, address: usize) -> PointerInfo {
-        let found = self.with_table(|_, nodes| Blocks::find(nodes, address));
-        found.map_or(PointerInfo::UNKNOWN, |Found { start, bytes, kind }| PointerInfo {
+        let block = self.with_table(|_, nodes| Blocks::find(nodes, address));
+        block.map_or(PointerInfo::UNKNOWN, |LiveBlock { start, bytes, kind }| PointerInfo {
             kind,
             base: start,
             size: bytes,

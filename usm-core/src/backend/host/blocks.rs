@@ -84,7 +84,7 @@ fn class_of(size: usize) -> u32 {
 
 /// A live block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct LiveBlock {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) kind: AllocKind,
@@ -192,12 +192,12 @@ impl Blocks {
     }
 
     /// The live block that contains an address. Looks at all of them.
-    pub(super) fn find(nodes: &[FixedNode], address: usize) -> Option<Found> {
+    pub(super) fn find(nodes: &[FixedNode], address: usize) -> Option<LiveBlock> {
         let holds = |node: &&FixedNode| {
             node.state == State::Live && address.checked_sub(node.start).is_some_and(|at| at < node.bytes)
         };
         let FixedNode { start, bytes, kind, .. } = *nodes.iter().find(holds)?;
-        Some(Found { start, bytes, kind })
+        Some(LiveBlock { start, bytes, kind })
     }
 
     /// A free block that fits, and where the request lies in it.
@@ -310,17 +310,17 @@ impl Blocks {
             (at, before, next) = (node.end(), next, node.after);
         }
         assert_eq!((at, live), (start + size, self.live));
-        let mut listed = 0;
+        let mut list_len = 0;
         for (class, head) in self.heads.iter().enumerate() {
             assert_eq!(self.full >> class & 1 == 1, *head != NONE, "class {class}");
             let mut next = *head;
             while let Some(node) = nodes.get(next as usize) {
                 assert_eq!((node.state, class_of(node.size) as usize), (State::Free, class));
-                (listed, next) = (listed + 1, node.next);
+                (list_len, next) = (list_len + 1, node.next);
             }
         }
         let vacant = nodes.iter().filter(|node| node.state == State::Vacant).count();
-        assert_eq!((listed, used + vacant), (free, nodes.len()));
+        assert_eq!((list_len, used + vacant), (free, nodes.len()));
     }
 }
 

@@ -109,8 +109,8 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
     /// Large blocks come from the system, which zeroes their pages at the first access.
     fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
         // SAFETY: `allocate_by` checks the size.
-        let made = allocate_by(kind, layout, |layout| unsafe { alloc::alloc::alloc_zeroed(layout) });
-        made.map(|pointer| (pointer, true))
+        let pointer = allocate_by(kind, layout, |layout| unsafe { alloc::alloc::alloc_zeroed(layout) });
+        pointer.map(|pointer| (pointer, true))
     }
 
     unsafe fn free(&self, block: &Block) {

@@ -9,7 +9,7 @@ use crate::backend::{
     MemAdvice, Peer, QueueOps,
 };
 use crate::error::Result;
-use crate::near;
+use crate::memcpy;
 use crate::runs::fill_pattern;
 
 /// The abilities of a host backend.
@@ -35,7 +35,7 @@ impl EventOps for HostEvent {
 impl<B: Backend<Queue = Self, Event = HostEvent>> QueueOps<B> for HostQueue {
     unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, _: &[HostEvent]) -> Result<HostEvent> {
         // SAFETY: the caller's promise: live, disjoint, no conflicting access.
-        unsafe { near::copy(dst, src, len) };
+        unsafe { memcpy::copy(dst, src, len) };
         Ok(HostEvent)
     }
 

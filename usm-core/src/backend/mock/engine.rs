@@ -20,25 +20,25 @@ mod state;
 
 pub use state::MockEvent;
 pub(super) use state::{Engine, EventState, Submission, Touch};
-use state::{Life, Queued, State, Violation};
+use state::{Life, QueuedOperation, State, Violation};
 
 /// The running operation. Dropping it ends it and sets its event's outcome, also after a panic.
-struct Running<'e> {
+struct Execution<'e> {
     engine: &'e Engine,
     event: Arc<EventState>,
     in_order_queue: Option<u64>,
     outcome: Result<()>,
 }
 
-impl Drop for Running<'_> {
+impl Drop for Execution<'_> {
     fn drop(&mut self) {
         if let (Some(queue), Err(error)) = (self.in_order_queue, self.outcome) {
-            self.engine.state.lock().failed.push((queue, error));
+            self.engine.state.lock().failed_queues.push((queue, error));
         }
         self.event.finish(self.outcome);
-        let ended = |queued: &Queued| Arc::ptr_eq(&queued.event, &self.event);
-        let gone = take_out(&mut self.engine.state.lock().queued, ended);
-        drop(gone);
+        let is_this = |operation: &QueuedOperation| Arc::ptr_eq(&operation.event, &self.event);
+        let finished_operations = take_out(&mut self.engine.state.lock().operations, is_this);
+        drop(finished_operations);
     }
 }
 
@@ -74,25 +74,25 @@ impl Engine {
     }
 
     pub(super) fn mark_lost(&self) {
-        self.state.lock().lost = true;
+        self.state.lock().is_lost = true;
     }
 
     pub(super) fn hang(&self, queue: u64, hangs: bool) {
-        let hung = &mut self.state.lock().hung;
-        hung.retain(|known| *known != queue);
+        let hung_queues = &mut self.state.lock().hung_queues;
+        hung_queues.retain(|hung_queue| *hung_queue != queue);
         if hangs {
-            hung.push(queue);
+            hung_queues.push(queue);
         }
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.state.lock().lost
+        self.state.lock().is_lost
     }
 
     pub(super) fn queued(&self) -> usize {
         // A finished operation leaves the queue a moment after its event is complete.
-        let unfinished = |queued: &&Queued| queued.event.is_pending();
-        self.state.lock().queued.iter().filter(unfinished).count()
+        let is_pending = |operation: &&QueuedOperation| operation.event.is_pending();
+        self.state.lock().operations.iter().filter(is_pending).count()
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
@@ -124,7 +124,7 @@ impl Engine {
     pub(super) fn call(&self, operation: Operation, bytes: usize, after: usize) -> Result<Option<Error>> {
         let mut state = self.state.lock();
         state.calls.push(Call { operation, bytes, after });
-        if state.lost {
+        if state.is_lost {
             return Err(ErrorKind::DeviceLost.into());
         }
         let Some(index) = state.faults.iter().position(|fault| fault.operation == operation) else {
@@ -143,9 +143,9 @@ impl Engine {
         submission: Submission<'_>,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<MockEvent> {
-        let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
+        let delayed_error = self.call(submission.operation, submission.bytes, submission.after.len())?;
         let event = EventState::pending();
-        self.enqueue(&mut self.state.lock(), submission, late, &event, None, work);
+        self.enqueue(&mut self.state.lock(), submission, delayed_error, &event, None, work);
         Ok(self.submitted(event))
     }
 
@@ -155,7 +155,7 @@ impl Engine {
         &self,
         state: &mut State,
         submission: Submission<'_>,
-        late: Option<Error>,
+        delayed_error: Option<Error>,
         event: &Arc<EventState>,
         ends: Option<Arc<Life>>,
         work: impl FnOnce() + Send + 'static,
@@ -165,13 +165,13 @@ impl Engine {
         if !self.owns_events(submission.after) {
             wrong.push((0, submission.bytes));
         }
-        let (lives, gone) = state.blocks_in(&submission.touches);
-        wrong.extend(gone);
+        let (lives, violations) = state.blocks_in(&submission.touches);
+        wrong.extend(violations);
         if !wrong.is_empty() {
             work = None;
         }
         state.violations.extend(wrong);
-        state.queued.push(Queued {
+        state.operations.push(QueuedOperation {
             queue: submission.queue,
             order: submission.order,
             context: submission.context,
@@ -181,7 +181,7 @@ impl Engine {
             lives,
             ends,
             work: Some(Box::new(move || work.into_iter().for_each(|work| work()))),
-            late,
+            delayed_error,
         });
     }
 
@@ -196,18 +196,18 @@ impl Engine {
     /// Runs all ready work. If a task panics, its event fails and the other tasks still run. The
     /// panic resumes here if the task belongs to the operation that is being submitted, as if it
     /// had been called directly.
-    fn run_ready(&self, submitted: &EventState) {
-        let mut panicked = None;
+    fn run_ready(&self, own_event: &EventState) {
+        let mut payload = None;
         loop {
-            let ours_before = submitted.is_pending();
+            let ours_before = own_event.is_pending();
             match catch_unwind(AssertUnwindSafe(|| self.step())) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(panic) if ours_before && submitted.failure().is_some() => panicked = Some(panic),
+                Err(panic) if ours_before && own_event.failure().is_some() => payload = Some(panic),
                 Err(_) => {}
             }
         }
-        if let Some(panic) = panicked {
+        if let Some(panic) = payload {
             resume_unwind(panic);
         }
     }
@@ -221,11 +221,11 @@ impl Engine {
     pub(super) fn step(&self) -> bool {
         let (work, event, poison, in_order_queue) = {
             let mut state = self.state.lock();
-            if state.lost || state.queued.iter().any(|queued| queued.work.is_none()) {
+            if state.is_lost || state.operations.iter().any(|operation| operation.work.is_none()) {
                 return false;
             }
             let ready: Vec<usize> =
-                (0..state.queued.len()).filter(|index| is_ready(&state, *index)).collect();
+                (0..state.operations.len()).filter(|index| is_ready(&state, *index)).collect();
             if ready.is_empty() {
                 return false;
             }
@@ -234,15 +234,15 @@ impl Engine {
             state.random ^= state.random >> 7;
             state.random ^= state.random << 17;
             let pick = ready[(state.random % ready.len() as u64) as usize];
-            let next = &mut state.queued[pick];
+            let next = &mut state.operations[pick];
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
             // An operation after a failed one does not run: after a failed event, or after a
             // failure in its in-order queue (contract, point 11).
             let after_failure = next.after.iter().find_map(|event| event.failure());
             let (work, event) = (next.work.take(), Arc::clone(&next.event));
-            let late = next.late;
-            let of_queue = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
-            let poison = after_failure.or(of_queue.map(|(_, error)| *error)).or(late);
+            let delayed_error = next.delayed_error;
+            let of_queue = state.failed_queues.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
+            let poison = after_failure.or(of_queue.map(|(_, error)| *error)).or(delayed_error);
             // Only work that runs touches memory.
             if poison.is_none() {
                 let wrong = state.misused_by(pick);
@@ -250,14 +250,14 @@ impl Engine {
             }
             (work, event, poison, in_order_queue)
         };
-        let mut running = Running { engine: self, event, in_order_queue, outcome: Ok(()) };
+        let mut execution = Execution { engine: self, event, in_order_queue, outcome: Ok(()) };
         match (poison, work) {
-            (Some(error), _) => running.outcome = Err(error),
+            (Some(error), _) => execution.outcome = Err(error),
             (None, Some(work)) => {
                 // Also runs if the work panics.
-                running.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
+                execution.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
                 run_task(work);
-                running.outcome = Ok(());
+                execution.outcome = Ok(());
             }
             (None, None) => {}
         }
@@ -266,20 +266,24 @@ impl Engine {
 
     /// The operations queued now: of one queue, or of all queues of a context.
     pub(super) fn outstanding(self: &Arc<Self>, context: u64, queue: Option<u64>) -> Vec<MockEvent> {
-        let event =
-            |queued: &Queued| MockEvent { state: Arc::clone(&queued.event), engine: Arc::clone(self) };
+        let event = |operation: &QueuedOperation| MockEvent {
+            state: Arc::clone(&operation.event),
+            engine: Arc::clone(self),
+        };
         let state = self.state.lock();
-        let ours = |queued: &&Queued| queue.map_or(queued.context == context, |queue| queued.queue == queue);
-        state.queued.iter().filter(ours).map(event).collect()
+        let ours = |operation: &&QueuedOperation| {
+            queue.map_or(operation.context == context, |queue| operation.queue == queue)
+        };
+        state.operations.iter().filter(ours).map(event).collect()
     }
 }
 
-fn is_ready(State { queued, hung, .. }: &State, index: usize) -> bool {
-    let candidate = &queued[index];
-    if hung.contains(&candidate.queue) {
+fn is_ready(State { operations: operation, hung_queues, .. }: &State, index: usize) -> bool {
+    let candidate = &operation[index];
+    if hung_queues.contains(&candidate.queue) {
         return false;
     }
-    let first_of_queue = || queued[..index].iter().all(|earlier| earlier.queue != candidate.queue);
-    let done = |event: &Arc<EventState>| !event.is_pending();
-    candidate.after.iter().all(done) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())
+    let first_of_queue = || operation[..index].iter().all(|earlier| earlier.queue != candidate.queue);
+    let is_complete = |event: &Arc<EventState>| !event.is_pending();
+    candidate.after.iter().all(is_complete) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())
 }

@@ -29,8 +29,8 @@ impl EventOps for MockEvent {
         let _inside = crate::process::ask()?;
         let start = Instant::now();
         while self.status()? == EventStatus::Pending {
-            let moved = self.engine.step_in_wait();
-            if !moved {
+            let has_advanced = self.engine.step_in_wait();
+            if !has_advanced {
                 if start.elapsed() >= limit {
                     return Err(Error::timeout(limit));
                 }

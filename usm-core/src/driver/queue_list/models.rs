@@ -121,8 +121,8 @@ fn a_failure_that_is_given_up_is_never_missed() {
     loom::model(|| {
         let queue_list = Arc::new(QueueList::<(), Failed>::new());
         queue_list.remove(core::ptr::null(), Ok(None));
-        drop(queue_list.unknown.lock());
-        queue_list.last_events.lock().push(LastEvent { number: next_id(), event: Failed, reported: true });
+        drop(queue_list.unknown_outcome.lock());
+        queue_list.last_events.lock().push(LastEvent { number: next_id(), event: Failed, is_reported: true });
         let other = Arc::clone(&queue_list);
         let gives_up = thread::spawn(move || other.prune());
         assert!(queue_list.synchronize(Duration::MAX, |_| Ok(Failed)).is_err());

@@ -34,7 +34,7 @@ pub(super) struct Ticket {
 pub(super) struct WaitQueue {
     callers: Mutex<Callers>,
     /// Signals a ticket in an empty queue.
-    come: Condvar,
+    arrival: Condvar,
 }
 
 struct Callers {
@@ -51,7 +51,7 @@ impl Ticket {
 impl WaitQueue {
     pub(super) const fn new() -> Self {
         let callers = Callers { tickets: VecDeque::new(), has_thread: false };
-        Self { callers: Mutex::new(callers), come: Condvar::new() }
+        Self { callers: Mutex::new(callers), arrival: Condvar::new() }
     }
 
     /// Has the thread wait for the ticket's operation. Returns when the thread is done, when
@@ -102,7 +102,7 @@ impl WaitQueue {
         }
         callers.tickets.push_back(Arc::clone(ticket));
         drop(callers);
-        self.come.notify_one();
+        self.arrival.notify_one();
         true
     }
 
@@ -118,7 +118,7 @@ impl WaitQueue {
         let ticket = loop {
             match callers.tickets.pop_front() {
                 Some(ticket) => break ticket,
-                None => callers = self.come.wait(callers),
+                None => callers = self.arrival.wait(callers),
             }
         };
         drop(callers);

@@ -8,7 +8,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use super::state::{
-    Chunk, Engine, EventState, Life, Live, MockEvent, Queued, State, Submission, Touch, Violation,
+    Chunk, Engine, EventState, Life, Live, MockEvent, QueuedOperation, State, Submission, Touch, Violation,
 };
 use crate::AllocKind;
 use crate::backend::mock::script::Operation;
@@ -55,7 +55,7 @@ impl Engine {
         context: u64,
         layout: Layout,
     ) -> Result<(NonNull<u8>, MockEvent)> {
-        let late = self.call(Operation::AllocateInOrder, layout.size(), 0)?;
+        let delayed_error = self.call(Operation::AllocateInOrder, layout.size(), 0)?;
         if layout.size() == 0 {
             return Err(ErrorKind::ZeroSize.into());
         }
@@ -91,7 +91,7 @@ impl Engine {
                 touches: Vec::new(),
             };
             let work = overwrite(pointer, layout.size(), 0xCB);
-            self.enqueue(&mut state, submission, late, &begins, None, work);
+            self.enqueue(&mut state, submission, delayed_error, &begins, None, work);
             pointer
         };
         Ok((pointer, self.submitted(begins)))
@@ -109,8 +109,8 @@ impl Engine {
         block: &Block,
         after: &[MockEvent],
     ) -> Result<()> {
-        let late = self.call(Operation::FreeInOrder, block.size, after.len())?;
-        let freed = EventState::pending();
+        let delayed_error = self.call(Operation::FreeInOrder, block.size, after.len())?;
+        let free_event = EventState::pending();
         {
             let mut state = self.state.lock();
             let live = match state.freeable(block, context) {
@@ -121,11 +121,11 @@ impl Engine {
                 }
             };
             if let Some(life) = &live.life {
-                *life.ends.lock() = Some(Arc::clone(&freed));
+                *life.ends.lock() = Some(Arc::clone(&free_event));
             }
             let in_order = if order == QueueOrder::InOrder { queue } else { 0 };
             let (base, layout) = (live.base, live.layout);
-            state.chunks.push(Chunk { base, layout, queue: in_order, freed: Arc::clone(&freed) });
+            state.chunks.push(Chunk { base, layout, queue: in_order, free_event: Arc::clone(&free_event) });
             let submission = Submission {
                 operation: Operation::FreeInOrder,
                 queue,
@@ -136,9 +136,9 @@ impl Engine {
                 touches: Vec::new(),
             };
             let work = overwrite(block.pointer, block.size, 0xDE);
-            self.enqueue(&mut state, submission, late, &freed, live.life, work);
+            self.enqueue(&mut state, submission, delayed_error, &free_event, live.life, work);
         }
-        let _ = self.submitted(freed);
+        let _ = self.submitted(free_event);
         Ok(())
     }
 
@@ -148,14 +148,14 @@ impl Engine {
     pub(in crate::backend::mock) unsafe fn free(&self, block: &Block, context: u64) {
         let _ = self.call(Operation::Free, block.size, 0);
         let (start, end) = (block.address(), block.address() + block.size);
-        let gone = {
+        let freed_block = {
             let mut state = self.state.lock();
-            let touches = |queued: &Queued| {
-                queued.touches.iter().any(|touch| touch.range.start < end && start < touch.range.end)
+            let touches = |operation: &QueuedOperation| {
+                operation.touches.iter().any(|touch| touch.range.start < end && start < touch.range.end)
             };
             // A finished operation leaves the queue a moment after its event is complete.
-            let used = |queued: &Queued| touches(queued) && queued.event.is_pending();
-            let in_use = !state.lost && state.queued.iter().any(used);
+            let used = |operation: &QueuedOperation| touches(operation) && operation.event.is_pending();
+            let in_use = !state.is_lost && state.operations.iter().any(used);
             let live = match state.freeable(block, context) {
                 Ok(index) if !in_use => state.live.swap_remove(index),
                 _ => {
@@ -165,15 +165,15 @@ impl Engine {
             };
             if live.life.is_some() {
                 // Queue-allocated memory returns to its list.
-                let (base, layout, freed) = (live.base, live.layout, EventState::complete());
-                state.chunks.push(Chunk { base, layout, queue: 0, freed });
+                let (base, layout, free_event) = (live.base, live.layout, EventState::complete());
+                state.chunks.push(Chunk { base, layout, queue: 0, free_event });
                 return;
             }
             // SAFETY: allocated here, exclusively ours now.
             unsafe { block.pointer.as_ptr().write_bytes(0xDE, block.size) };
-            state.freed.push(live.base, live.layout)
+            state.quarantine.push(live.base, live.layout)
         };
-        if let Some((base, layout)) = gone {
+        if let Some((base, layout)) = freed_block {
             // SAFETY: allocated here with this layout, and no owner is left.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
@@ -186,7 +186,7 @@ impl Engine {
         context: u64,
     ) -> Option<(usize, usize, AllocKind)> {
         let state = self.state.lock();
-        let is_known = |live: &Live| live.context == context || state.opened.contains(&live.base);
+        let is_known = |live: &Live| live.context == context || state.opened_bases.contains(&live.base);
         let ours = |live: &&Live| !live.opaque && live.contains(address) && is_known(live);
         let block = state.live.iter().find(ours)?;
         Some((block.base, block.layout.size(), block.kind))
@@ -207,22 +207,22 @@ impl Engine {
     /// Opens the live block at `base`, whatever its context; false when there is none.
     pub(in crate::backend::mock) fn open_block(&self, base: usize) -> bool {
         let mut state = self.state.lock();
-        let known = state.live.iter().any(|live| live.base == base);
-        if known {
-            state.opened.push(base);
+        let is_live = state.live.iter().any(|live| live.base == base);
+        if is_live {
+            state.opened_bases.push(base);
         }
-        known
+        is_live
     }
 
     pub(in crate::backend::mock) fn close_block(&self, base: usize) {
         let mut state = self.state.lock();
-        if let Some(index) = state.opened.iter().position(|opened| *opened == base) {
-            state.opened.swap_remove(index);
+        if let Some(index) = state.opened_bases.iter().position(|address| *address == base) {
+            state.opened_bases.swap_remove(index);
         }
     }
 
     pub(in crate::backend::mock) fn opened_blocks(&self) -> usize {
-        self.state.lock().opened.len()
+        self.state.lock().opened_bases.len()
     }
 }
 
@@ -232,11 +232,11 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         // First drops work that never ran, because it may own what it would have used.
-        state.queued.clear();
+        state.operations.clear();
         let live = core::mem::take(&mut state.live).into_iter().map(|live| (live.base, live.layout));
         let chunks = core::mem::take(&mut state.chunks).into_iter().map(|chunk| (chunk.base, chunk.layout));
-        let freed = core::mem::take(&mut state.freed).0;
-        for (base, layout) in live.chain(chunks).chain(freed) {
+        let quarantine = core::mem::take(&mut state.quarantine).0;
+        for (base, layout) in live.chain(chunks).chain(quarantine) {
             // SAFETY: allocated here with this layout, not freed, and every context that could name
             // it is dropped.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
@@ -251,21 +251,27 @@ impl State {
             touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)
         };
         let lives = self.live.iter().filter_map(|live| live.life.clone());
-        let freed = self.chunks.iter().map(|chunk| chunk.base..chunk.base + chunk.layout.size());
+        let free_ranges = self.chunks.iter().map(|chunk| chunk.base..chunk.base + chunk.layout.size());
         (
             lives.filter(|life| meets(&life.block)).collect(),
-            freed.filter(meets).map(|block| (block.start, block.len())).collect(),
+            free_ranges.filter(meets).map(|block| (block.start, block.len())).collect(),
         )
     }
 
     /// The queue-allocated blocks that an operation must not access or free now.
     pub(super) fn misused_by(&self, index: usize) -> Vec<Violation> {
-        let running = &self.queued[index];
-        let mut wrong: Vec<_> =
-            running.lives.iter().filter(|life| !life.is_accessible()).map(|life| life.violation()).collect();
-        if let Some(ends) = &running.ends {
-            let uses = |queued: &Queued| queued.lives.iter().any(|life| Arc::ptr_eq(life, ends));
-            let in_use = self.queued.iter().any(|queued| uses(queued) && queued.event.is_pending());
+        let operation = &self.operations[index];
+        let mut wrong: Vec<_> = operation
+            .lives
+            .iter()
+            .filter(|life| !life.is_accessible())
+            .map(|life| life.violation())
+            .collect();
+        if let Some(ends) = &operation.ends {
+            let uses =
+                |operation: &QueuedOperation| operation.lives.iter().any(|life| Arc::ptr_eq(life, ends));
+            let in_use =
+                self.operations.iter().any(|operation| uses(operation) && operation.event.is_pending());
             wrong.extend((!ends.begins.is_complete() || in_use).then(|| ends.violation()));
         }
         wrong

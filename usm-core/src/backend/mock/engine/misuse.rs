@@ -33,12 +33,13 @@ impl State {
         let touches = &submission.touches;
         for (number, touch) in touches.iter().enumerate() {
             let of_itself = touches[..number].iter().any(|other| touch.conflicts(other));
-            let gone = self
-                .freed
+            let is_freed = self
+                .quarantine
                 .iter()
                 .any(|(base, layout)| ranges_overlap(&touch.range, &(*base..*base + layout.size())));
             let outside = self.live.iter().any(|live| self.is_outside(live, touch, submission.context));
-            if touch.range.is_empty() || of_itself || gone || outside || self.is_raced(touch, submission) {
+            if touch.range.is_empty() || of_itself || is_freed || outside || self.is_raced(touch, submission)
+            {
                 wrong.push(touch.violation());
             }
         }
@@ -48,39 +49,39 @@ impl State {
     fn is_outside(&self, live: &Live, touch: &Touch, context: u64) -> bool {
         let block = live.range();
         // A block opened by an IPC handle also belongs to the contexts that opened it.
-        let foreign = || live.context != context && !self.opened.contains(&live.base);
+        let foreign = || live.context != context && !self.opened_bases.contains(&live.base);
         ranges_overlap(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
     }
 
     /// Whether pending work that the submission does not follow conflicts with it.
     fn is_raced(&self, touch: &Touch, submission: &Submission<'_>) -> bool {
-        let mut followed = None;
-        self.queued.iter().enumerate().any(|(index, queued)| {
-            queued.event.is_pending()
-                && queued.touches.iter().any(|other| touch.conflicts(other))
-                && !submission.follows(&queued.event, queued.queue)
-                && !followed.get_or_insert_with(|| self.followed(submission))[index]
+        let mut predecessors = None;
+        self.operations.iter().enumerate().any(|(index, operation)| {
+            operation.event.is_pending()
+                && operation.touches.iter().any(|other| touch.conflicts(other))
+                && !submission.follows(&operation.event, operation.queue)
+                && !predecessors.get_or_insert_with(|| self.followed(submission))[index]
         })
     }
 
     /// For each queued operation, whether it ends before the submission begins.
     fn followed(&self, submission: &Submission<'_>) -> Vec<bool> {
-        let mut followed = vec![false; self.queued.len()];
-        let mut new: Vec<usize> = (0..self.queued.len())
-            .filter(|index| submission.follows(&self.queued[*index].event, self.queued[*index].queue))
+        let mut predecessors = vec![false; self.operations.len()];
+        let mut new: Vec<usize> = (0..self.operations.len())
+            .filter(|index| submission.follows(&self.operations[*index].event, self.operations[*index].queue))
             .collect();
         while let Some(index) = new.pop() {
-            if core::mem::replace(&mut followed[index], true) {
+            if core::mem::replace(&mut predecessors[index], true) {
                 continue;
             }
-            let later = &self.queued[index];
-            new.extend(self.queued[..index].iter().enumerate().filter_map(|(index, earlier)| {
-                let in_turn = later.order == QueueOrder::InOrder && later.queue == earlier.queue;
-                let by_event = || later.after.iter().any(|event| Arc::ptr_eq(event, &earlier.event));
+            let successor = &self.operations[index];
+            new.extend(self.operations[..index].iter().enumerate().filter_map(|(index, earlier)| {
+                let in_turn = successor.order == QueueOrder::InOrder && successor.queue == earlier.queue;
+                let by_event = || successor.after.iter().any(|event| Arc::ptr_eq(event, &earlier.event));
                 (in_turn || by_event()).then_some(index)
             }));
         }
-        followed
+        predecessors
     }
 
     /// The live block that this call of `context` may free. Reports a violation if there is none.

@@ -24,24 +24,24 @@ pub(in crate::backend::mock) struct Engine {
 pub(super) struct State {
     pub(super) ledgers: Vec<Arc<Ledger>>,
     pub(super) contexts: usize,
-    pub(super) queued: Vec<Queued>,
+    pub(super) operations: Vec<QueuedOperation>,
     pub(super) faults: Vec<Fault>,
     pub(super) calls: Vec<Call>,
     pub(super) violations: Vec<Violation>,
     pub(super) live: Vec<Live>,
     pub(super) chunks: Vec<Chunk>,
-    pub(super) freed: Freed,
+    pub(super) quarantine: Quarantine,
     /// Bases of blocks opened by an IPC handle.
-    pub(super) opened: Vec<usize>,
+    pub(super) opened_bases: Vec<usize>,
     /// In-order queues whose work failed, with the error that all later work gets.
-    pub(super) failed: Vec<(u64, Error)>,
+    pub(super) failed_queues: Vec<(u64, Error)>,
     /// Queues whose work does not run.
-    pub(super) hung: Vec<u64>,
+    pub(super) hung_queues: Vec<u64>,
     pub(super) random: u64,
-    pub(super) lost: bool,
+    pub(super) is_lost: bool,
 }
 
-pub(super) struct Queued {
+pub(super) struct QueuedOperation {
     pub(super) queue: u64,
     pub(super) order: QueueOrder,
     pub(super) context: u64,
@@ -54,7 +54,7 @@ pub(super) struct Queued {
     pub(super) ends: Option<Arc<Life>>,
     /// Taken when the operation starts. The operation stays in the list until it has finished.
     pub(super) work: Option<Box<dyn FnOnce() + Send>>,
-    pub(super) late: Option<Error>,
+    pub(super) delayed_error: Option<Error>,
 }
 
 /// A submission to the engine.
@@ -185,9 +185,9 @@ pub(super) struct Live {
 
 /// The blocks freed last. They are not reused for a while, so that an access to them is detected.
 #[derive(Default)]
-pub(super) struct Freed(pub(super) VecDeque<(usize, Layout)>);
+pub(super) struct Quarantine(pub(super) VecDeque<(usize, Layout)>);
 
-impl Freed {
+impl Quarantine {
     /// Valgrind keeps freed blocks itself.
     const MOST: usize = if cfg!(usm_valgrind) { 0 } else { 64 };
     /// Larger blocks are freed at once. Bytes.
@@ -233,14 +233,14 @@ pub(super) struct Chunk {
     pub(super) layout: Layout,
     /// 0 when out of order.
     pub(super) queue: u64,
-    pub(super) freed: Arc<EventState>,
+    pub(super) free_event: Arc<EventState>,
 }
 
 impl Chunk {
     pub(super) fn can_serve(&self, layout: Layout, queue: u64) -> bool {
         let fits = self.layout.size() == layout.size() && self.layout.align() >= layout.align();
-        let in_order = queue != 0 && self.queue == queue && self.freed.failure().is_none();
-        fits && (in_order || self.freed.is_complete())
+        let in_order = queue != 0 && self.queue == queue && self.free_event.failure().is_none();
+        fits && (in_order || self.free_event.is_complete())
     }
 }
 

@@ -98,7 +98,7 @@ impl Office {
     /// Uses each shared object once, because this thread must make loom's objects.
     fn new(refusals: usize) -> Arc<Self> {
         let queue = WaitQueue::new();
-        queue.come.notify_one();
+        queue.arrival.notify_one();
         assert!(queue.callers.lock().tickets.is_empty());
         Arc::new(Self {
             queue,

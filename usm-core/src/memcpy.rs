@@ -17,15 +17,16 @@ const NEAR: Range<usize> = 1..32;
 /// # Safety
 /// Both ranges are live and do not overlap; nothing else accesses the target or writes the source.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
-    let ahead = to.addr().wrapping_sub(from.addr()) % PAGE;
-    let is_slow = cfg!(target_arch = "x86_64") && BY_ONE_INSTRUCTION.contains(&len) && NEAR.contains(&ahead);
+    let distance = to.addr().wrapping_sub(from.addr()) % PAGE;
+    let is_slow =
+        cfg!(target_arch = "x86_64") && BY_ONE_INSTRUCTION.contains(&len) && NEAR.contains(&distance);
     let piece = if is_slow { BY_ONE_INSTRUCTION.start - 1 } else { len };
-    let mut done = 0;
-    while done < len {
-        let next = piece.min(len - done);
+    let mut position = 0;
+    while position < len {
+        let next = piece.min(len - position);
         // SAFETY: the caller's promise, for a part of the bytes.
-        unsafe { to.wrapping_add(done).copy_from_nonoverlapping(from.wrapping_add(done), next) };
-        done += next;
+        unsafe { to.wrapping_add(position).copy_from_nonoverlapping(from.wrapping_add(position), next) };
+        position += next;
     }
 }
 

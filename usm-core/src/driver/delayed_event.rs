@@ -20,12 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The last event of a queue. Reports complete a fixed time after a query first found it complete.
 #[derive(Debug)]
-pub struct Rested<E> {
+pub struct DelayedEvent<E> {
     event: E,
     complete_since: OnceLock<Instant>,
 }
 
-impl<E> Rested<E> {
+impl<E> DelayedEvent<E> {
     /// Wraps the last event of a queue.
     #[must_use]
     pub fn new(event: E) -> Self {
@@ -33,13 +33,13 @@ impl<E> Rested<E> {
     }
 }
 
-impl<E: EventOps> EventOps for Rested<E> {
+impl<E: EventOps> EventOps for DelayedEvent<E> {
     fn status(&self) -> Result<EventStatus> {
         if self.complete_since.get().is_none() && self.event.status()? == EventStatus::Pending {
             return Ok(EventStatus::Pending);
         }
-        let rested = self.complete_since.get_or_init(Instant::now).elapsed() > PATIENCE;
-        Ok(if rested { EventStatus::Complete } else { EventStatus::Pending })
+        let is_over = self.complete_since.get_or_init(Instant::now).elapsed() > PATIENCE;
+        Ok(if is_over { EventStatus::Complete } else { EventStatus::Pending })
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_delay_begins_when_the_event_is_first_found_complete() {
-        let rested = Rested::new(Switch(Cell::new(EventStatus::Pending)));
+        let rested = DelayedEvent::new(Switch(Cell::new(EventStatus::Pending)));
         assert_eq!(rested.status(), Ok(EventStatus::Pending));
         assert_eq!(rested.complete_since.get(), None);
         rested.event.0.set(EventStatus::Complete);
@@ -81,7 +81,7 @@ mod tests {
     fn a_rested_event_is_complete() {
         let past = Instant::now().checked_sub(2 * PATIENCE).expect("the system runs longer");
         let event = Switch(Cell::new(EventStatus::Complete));
-        let rested = Rested { event, complete_since: OnceLock::from(past) };
+        let rested = DelayedEvent { event, complete_since: OnceLock::from(past) };
         assert_eq!(rested.status(), Ok(EventStatus::Complete));
         assert_eq!(rested.wait(Duration::ZERO), Ok(()));
     }

@@ -18,13 +18,13 @@ struct Entry {
 
 /// The placed blocks of one context; empty for ordinary alignments.
 #[derive(Debug)]
-pub struct Placed {
+pub struct PlacedBlocks {
     entries: Mutex<Vec<Entry>>,
     /// Length of the list. It is usually 0, and then no call takes the lock.
     len: AtomicUsize,
 }
 
-impl Placed {
+impl PlacedBlocks {
     /// No placed block.
     #[must_use]
     pub const fn new() -> Self {
@@ -93,8 +93,8 @@ impl Placed {
     #[inline]
     pub fn base_of(&self, block: &Block) -> usize {
         let entries = self.entries.lock();
-        let placed = entries.iter().find(|entry| entry.address == block.address());
-        placed.map_or(block.address(), |entry| entry.base)
+        let entry = entries.iter().find(|entry| entry.address == block.address());
+        entry.map_or(block.address(), |entry| entry.base)
     }
 
     /// Base and size of the block that contains `address`, in the driver's allocation at `base`.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_block_is_placed_only_where_the_driver_does_not_align() {
-        let placed = Placed::new();
+        let placed = PlacedBlocks::new();
         let asked = RefCell::new(Vec::new());
         let driver = |bytes: usize| {
             asked.borrow_mut().push(bytes);
@@ -174,7 +174,7 @@ mod tests {
                         true => Ok(16),
                         false => Err(refusal(bytes as u64).into()),
                     };
-                    let error = Placed::new().allocate(layout, driver, |_| ()).unwrap_err();
+                    let error = PlacedBlocks::new().allocate(layout, driver, |_| ()).unwrap_err();
                     let requested = size as u64;
                     let expected = match layout.align() > size {
                         true => ErrorKind::BadAlignment { alignment: layout.align() },
@@ -189,7 +189,7 @@ mod tests {
         }
         let lost = |bytes| if bytes == 100 { Ok(16) } else { Err(ErrorKind::DeviceLost.into()) };
         let layout = Layout::from_size_align(100, 1024).unwrap();
-        let error = Placed::new().allocate(layout, lost, |_| ()).unwrap_err();
+        let error = PlacedBlocks::new().allocate(layout, lost, |_| ()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::DeviceLost);
     }
 }
@@ -204,7 +204,7 @@ mod models {
     use super::*;
 
     /// Places a block in the driver's memory at `base`, and removes it again.
-    fn place(placed: &Placed, base: usize) {
+    fn place(placed: &PlacedBlocks, base: usize) {
         let layout = Layout::from_size_align(100, 1024).expect("a layout");
         let address = placed.allocate(layout, |_| Ok(base), |_| ()).expect("an address");
         assert_eq!(placed.narrow(address, base, 2048), Some((address, 100)));
@@ -216,7 +216,7 @@ mod models {
     #[test]
     fn each_thread_frees_its_blocks_of_the_driver() {
         loom::model(|| {
-            let placed = Arc::new(Placed::new());
+            let placed = Arc::new(PlacedBlocks::new());
             // This thread makes loom's objects.
             place(&placed, 256);
             let other = Arc::clone(&placed);
