@@ -77,7 +77,7 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
     unsafe { set_allocator_of_kind(allocator, kind, false) }
 }
 
-/// [`set_allocator`], or with `kept` [`set_kept_allocator`], for functions that allocate USM of a
+/// [`set_allocator`], or with `is_kept` [`set_kept_allocator`], for functions that allocate USM of a
 /// known kind. [`MemInfo::kind`](crate::MemInfo::kind) then reports this kind for their blocks.
 /// Refuses device memory, because the host writes headers into blocks.
 ///
@@ -86,7 +86,7 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
 pub unsafe fn set_allocator_of_kind(
     allocator: &ExternalAllocator,
     kind: AllocKind,
-    kept: bool,
+    is_kept: bool,
 ) -> Result<(), Error> {
     if allocator.malloc.is_none() || allocator.free.is_none() {
         return Err(Error::IncompleteAllocator);
@@ -95,11 +95,11 @@ pub unsafe fn set_allocator_of_kind(
         return Err(Error::InvalidKind { kind: source::kind_number(kind) });
     }
     #[cfg(feature = "std")]
-    if kept {
+    if is_kept {
         // Without the barrier, each thread returns its kept blocks by itself.
         let _ = usm_core::per_thread::prepare();
     }
-    install(*allocator, None, kind, kept)
+    install(*allocator, None, kind, is_kept)
 }
 
 /// [`set_allocator`] for slow functions, such as a device driver's. Blocks of up to 1 KiB are
@@ -142,8 +142,8 @@ pub fn kept_counts() -> KeptCounts {
 
 /// Makes `number` the allocator of new blocks, and returns the blocks that threads keep of the
 /// previous one.
-fn select_allocator(number: u8, kept: bool) {
-    system::set_allocator(number, kept);
+fn select_allocator(number: u8, is_kept: bool) {
+    system::set_allocator(number, is_kept);
     #[cfg(feature = "std")]
     block::begin_generation();
 }
@@ -167,14 +167,14 @@ fn install(
     functions: ExternalAllocator,
     plain: Option<Plain>,
     kind: AllocKind,
-    kept: bool,
+    is_kept: bool,
 ) -> Result<(), Error> {
     fork::watch();
     let guard = INSTALLING.lock();
     for (number, cell) in ENTRIES.iter().enumerate().skip(1) {
-        let known = cell.load(Ordering::Acquire);
+        let stored_address = cell.load(Ordering::Acquire);
         // SAFETY: null, or an entry that is never freed.
-        match unsafe { known.as_ref() } {
+        match unsafe { stored_address.as_ref() } {
             Some(entry) if entry.kind != kind || !entry.has_functions(&functions, plain) => continue,
             Some(_) => {}
             None => {
@@ -193,7 +193,7 @@ fn install(
         // Freeing may call foreign functions, so the lock is released first.
         drop(guard);
         // Fits: there are 256 entries.
-        select_allocator(number as u8, kept);
+        select_allocator(number as u8, is_kept);
         return Ok(());
     }
     Err(Error::TooManyAllocators { limit: ALLOCATORS - 1 })

@@ -74,7 +74,7 @@ pub struct Owner {
 
 /// The record of a block with an owner.
 #[derive(Clone, Copy)]
-pub(crate) struct Owned {
+pub(crate) struct OwnerSlot {
     pub(crate) owner: Owner,
     /// The kind of the memory. Outside of C's record, whose size old programs know.
     pub(crate) kind: AllocKind,
@@ -130,7 +130,7 @@ pub(crate) unsafe extern "C" fn call_managed(data: *mut c_void, _: usize, info: 
 /// Releases the owner in `info`, an [`Owned`], and frees the record.
 pub(crate) unsafe extern "C" fn drop_owner(_: *mut c_void, _: usize, info: *mut c_void) {
     // SAFETY: blocks with this destructor keep a boxed record in `info`, and are destroyed once.
-    let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<Owned>()) }.owner;
+    let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<OwnerSlot>()) }.owner;
     if let (Some(release), false) = (owner.release, crate::system::is_shutdown()) {
         // SAFETY: called once with its object.
         unsafe { release(owner.object) }
@@ -150,13 +150,13 @@ pub(crate) unsafe fn dtor_from_info(info: *mut c_void) -> Option<Dtor> {
     unsafe { core::mem::transmute::<*mut c_void, Option<Dtor>>(info) }
 }
 
-/// Whether `dtor` is this runtime's function `known`. Two functions with the same body may share an
+/// Whether `dtor` is this runtime's function `other`. Two functions with the same body may share an
 /// address; that is harmless, because both read the info pointer alike. One function may have two
 /// addresses across copies of the library; the answer is then false, which every caller treats as a
 /// refusal.
 #[inline]
-pub(crate) fn is_same_dtor(dtor: Option<Dtor>, known: Dtor) -> bool {
-    dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, known))
+pub(crate) fn is_same_dtor(dtor: Option<Dtor>, other: Dtor) -> bool {
+    dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, other))
 }
 
 /// Whether `dtor` handles shutdown itself: it frees what this runtime allocated and skips foreign

@@ -14,7 +14,7 @@ mod imp {
     }
 
     /// A lock that is held across a fork.
-    trait Held: Sync {
+    trait HeldLock: Sync {
         fn acquire(&self);
         /// # Safety
         /// Locked by [`acquire`](Self::acquire) on this thread, or on the thread that this one is
@@ -22,7 +22,7 @@ mod imp {
         unsafe fn release(&self);
     }
 
-    impl<T: Send> Held for Mutex<T> {
+    impl<T: Send> HeldLock for Mutex<T> {
         fn acquire(&self) {
             core::mem::forget(self.lock());
         }
@@ -35,7 +35,7 @@ mod imp {
 
     /// No thread takes one of these locks while it holds another or calls out, so their order is
     /// free. The first is an exception: the standard library's locks are taken under it.
-    fn for_each_lock(visit: impl Fn(&dyn Held)) {
+    fn for_each_lock(visit: impl Fn(&dyn HeldLock)) {
         #[cfg(feature = "debug")]
         visit(&crate::misuse::STANDARD);
         #[cfg(feature = "debug")]

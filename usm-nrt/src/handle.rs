@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 use usm_core::AllocKind;
 
-use crate::destructor::{Owned, Owner, OwnerTag};
+use crate::destructor::{Owner, OwnerSlot, OwnerTag};
 use crate::error::Error;
 use crate::fallible;
 use crate::meminfo::{MemInfo, Request};
@@ -68,13 +68,13 @@ impl MemRef {
         owner: T,
     ) -> Result<Self, Error> {
         let type_id = core::any::TypeId::of::<T>();
-        let object = fallible::try_into_raw(Tagged { type_id, value: owner })
-            .ok_or(Error::OutOfMemory { size: size_of::<Tagged<T>>() })?
+        let object = fallible::try_into_raw(TaggedPointer { type_id, value: owner })
+            .ok_or(Error::OutOfMemory { size: size_of::<TaggedPointer<T>>() })?
             .as_ptr();
         let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
         // SAFETY: the caller guarantees `data`; `drop_tagged` frees the box; `T: Send` may be
         // dropped on any thread.
-        let mi = unsafe { MemInfo::wrap_owner(data, size, Owned { owner, kind }) };
+        let mi = unsafe { MemInfo::wrap_owner(data, size, OwnerSlot { owner, kind }) };
         if mi.is_err() {
             // SAFETY: made above; no block took it.
             drop(unsafe { alloc::boxed::Box::from_raw(object) });
@@ -95,7 +95,7 @@ impl MemRef {
             return None;
         }
         // SAFETY: a `Tagged<T>`; any thread may access a `T: Sync`.
-        Some(&unsafe { &*owner.object.cast::<Tagged<T>>() }.value)
+        Some(&unsafe { &*owner.object.cast::<TaggedPointer<T>>() }.value)
     }
 
     /// Takes a reference over from the caller.
@@ -122,14 +122,14 @@ impl MemRef {
 
 /// A Rust owner behind its type id.
 #[repr(C)]
-struct Tagged<T> {
+struct TaggedPointer<T> {
     type_id: core::any::TypeId,
     value: T,
 }
 
 unsafe extern "C" fn drop_tagged<T>(object: *mut c_void) {
     // SAFETY: made by `with_owner` for this `T`, dropped once.
-    let owner = unsafe { alloc::boxed::Box::from_raw(object.cast::<Tagged<T>>()) };
+    let owner = unsafe { alloc::boxed::Box::from_raw(object.cast::<TaggedPointer<T>>()) };
     let _ = panics::frame(|| drop(owner));
 }
 

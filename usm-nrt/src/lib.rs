@@ -54,6 +54,8 @@ mod runtime {
 pub use runtime::*;
 
 #[cfg(not(loom))]
+mod address_hash;
+#[cfg(not(loom))]
 mod allocator;
 #[cfg(not(loom))]
 pub mod api;
@@ -87,8 +89,6 @@ mod misuse;
 mod panics;
 #[cfg(not(loom))]
 mod source;
-#[cfg(not(loom))]
-mod spread;
 #[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]

@@ -13,9 +13,9 @@ use std::io::Write;
 use hashbrown::HashSet;
 use spin::Mutex;
 
+use crate::address_hash::Spread;
 use crate::fork;
 use crate::meminfo::MemInfo;
-use crate::spread::Spread;
 use crate::system;
 
 /// Addresses that were freed and not allocated again.
@@ -43,8 +43,8 @@ pub(crate) fn record_free(block: NonNull<u8>, what: &str) {
 /// Refuses a use of a freed block.
 pub(crate) fn check_block(block: NonNull<u8>, what: &str) {
     let address = block.addr().get();
-    let late = DEAD.lock().contains(&address);
-    if late {
+    let is_dead = DEAD.lock().contains(&address);
+    if is_dead {
         refuse(what, address, "after it was freed");
     }
 }

@@ -53,7 +53,7 @@ impl MemInfo {
     /// `Unknown` for plain heap and foreign memory.
     pub fn kind(&self) -> AllocKind {
         let kind = match self.owned() {
-            Some(owned) => Some(owned.kind),
+            Some(slot) => Some(slot.kind),
             None => self.allocator_kind(),
         };
         kind.unwrap_or(AllocKind::Unknown)

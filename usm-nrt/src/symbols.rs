@@ -110,10 +110,10 @@ impl Entry {
     }
 
     fn make(name: &str, abort: NonNull<c_void>) -> Option<Self> {
-        let mut owned = String::new();
-        owned.try_reserve_exact(name.len()).ok()?;
-        owned.push_str(name);
-        try_into_raw(Symbol { slot: Slot::new(abort), name: owned }).map(Self)
+        let mut text = String::new();
+        text.try_reserve_exact(name.len()).ok()?;
+        text.push_str(name);
+        try_into_raw(Symbol { slot: Slot::new(abort), name: text }).map(Self)
     }
 }
 
@@ -164,7 +164,7 @@ impl SlotTable {
     /// refused, unless the address is the same.
     pub fn resolve(&self, name: &str, address: NonNull<c_void>) -> Result<(), SlotError> {
         match self.slot(name)?.publish(self.abort, address) {
-            Err(kept) if kept != address => Err(SlotError::AlreadyResolved { address: kept }),
+            Err(present) if present != address => Err(SlotError::AlreadyResolved { address: present }),
             _ => Ok(()),
         }
     }
@@ -172,8 +172,8 @@ impl SlotTable {
     /// Whether a symbol was resolved; false for an unknown name.
     pub fn is_resolved(&self, name: &str) -> bool {
         self.with(|symbols| {
-            let known = place_of(symbols, name).ok().and_then(|place| symbols.get(place));
-            known.is_some_and(|entry| entry.get().slot.get() != self.abort)
+            let symbol = place_of(symbols, name).ok().and_then(|place| symbols.get(place));
+            symbol.is_some_and(|entry| entry.get().slot.get() != self.abort)
         })
     }
 
@@ -210,15 +210,15 @@ impl Drop for SlotTable {
 
 impl fmt::Debug for SlotTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Unresolved<'a>(&'a SlotTable);
-        impl fmt::Debug for Unresolved<'_> {
+        struct UnresolvedNames<'a>(&'a SlotTable);
+        impl fmt::Debug for UnresolvedNames<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_list().entries(self.0.unresolved()).finish()
             }
         }
         f.debug_struct("SlotTable")
             .field("abort", &self.abort)
-            .field("unresolved", &Unresolved(self))
+            .field("unresolved", &UnresolvedNames(self))
             .finish()
     }
 }

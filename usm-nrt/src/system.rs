@@ -115,8 +115,8 @@ impl Switches {
 }
 
 /// Chooses the allocator of new blocks, and publishes its entry.
-pub(crate) fn set_allocator(number: u8, kept: bool) {
-    let word = u32::from(number) << ALLOCATOR_SHIFT | if kept { KEPT } else { 0 };
+pub(crate) fn set_allocator(number: u8, is_kept: bool) {
+    let word = u32::from(number) << ALLOCATOR_SHIFT | if is_kept { KEPT } else { 0 };
     // The closure never refuses.
     let _ = SWITCHES.fetch_update(Ordering::Release, Ordering::Relaxed, |switches| {
         Some(switches & !(ALLOCATOR | KEPT) | word)

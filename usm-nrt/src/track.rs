@@ -12,6 +12,7 @@ use core::sync::atomic::Ordering;
 use hashbrown::HashMap;
 use spin::Mutex;
 
+use crate::address_hash::Spread;
 use crate::block::BUILTIN;
 use crate::error::Error;
 use crate::fork;
@@ -19,7 +20,6 @@ use crate::local;
 use crate::meminfo::MemInfo;
 #[cfg(feature = "debug")]
 use crate::misuse;
-use crate::spread::Spread;
 use crate::stats::Event;
 use crate::sync::lasting::AtomicUsize;
 use crate::system::{self, Switches};
@@ -106,9 +106,9 @@ pub fn set_tracking(on: bool) {
     let mut registry = REGISTRY.lock();
     // Under the lock, so that no record is added after the registry was emptied.
     system::switch_tracking(on);
-    let gone = if on { empty_map() } else { registry.take_all() };
+    let old_map = if on { empty_map() } else { registry.take_all() };
     drop(registry);
-    drop(gone);
+    drop(old_map);
 }
 
 impl Registry {
@@ -280,8 +280,8 @@ pub fn sequence_of(mi: NonNull<MemInfo>) -> Option<u64> {
 
 /// Clears the records. The blocks stay alive.
 pub fn forget_tracked() {
-    let forgotten = REGISTRY.lock().take_all();
-    drop(forgotten);
+    let old_map = REGISTRY.lock().take_all();
+    drop(old_map);
 }
 
 /// With the feature `debug`, refuses a use of a freed block.

@@ -49,15 +49,15 @@ pub(crate) unsafe extern "C" fn kept_counts(slabs: *mut usize, live: *mut usize)
 pub(crate) unsafe extern "C" fn set_allocator_of_kind(
     allocator: *const ExternalAllocator,
     kind: u32,
-    kept: bool,
+    is_kept: bool,
 ) -> Status {
     // SAFETY: null or a readable record.
     let Some(allocator) = (unsafe { allocator.as_ref() }) else { return Status::NULL };
-    let done = source::kind_from(kind).and_then(|kind| {
+    let result = source::kind_from(kind).and_then(|kind| {
         // SAFETY: the C caller answers for its functions and their memory.
-        unsafe { allocator::set_allocator_of_kind(allocator, kind, kept) }
+        unsafe { allocator::set_allocator_of_kind(allocator, kind, is_kept) }
     });
-    done.map_or_else(Status::from, |()| Status::OK)
+    result.map_or_else(Status::from, |()| Status::OK)
 }
 
 pub(crate) unsafe extern "C" fn stats(out: *mut Stats) -> bool {

@@ -79,8 +79,8 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
     // SAFETY: as the caller promises, and there is room for a header.
     let place = unsafe { allocator_slot(block) };
     // SAFETY: initialised, by a header or by `forget_head`.
-    let named = unsafe { place.read() };
-    ptr::eq(named, &raw const BUILTIN)
+    let allocator = unsafe { place.read() };
+    ptr::eq(allocator, &raw const BUILTIN)
 }
 
 /// Clears the allocator's address in a fresh block, which may have held a header before.

@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::kept::Kept;
+use super::free_block::FreeBlock;
 use super::raw::alloc;
 use super::{MIN_ALIGN, PREFIX, Prefix, data_offset, place, prefix_of};
 use crate::local;
@@ -30,13 +30,13 @@ pub(crate) fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
 /// its memory.
 #[inline(always)]
 pub(crate) fn allocate_counted(class: u8, switches: Switches) -> Option<NonNull<u8>> {
-    local::take(class, switches.is_counted(), [Event::Alloc, Event::MiAlloc]).map(Kept::into_block)
+    local::take(class, switches.is_counted(), [Event::Alloc, Event::MiAlloc]).map(FreeBlock::into_block)
 }
 
 /// A block of `class`: kept by this thread, or fresh. `None` if there is no memory.
 pub(super) fn allocate(class: u8, cache: &local::Cache) -> Option<NonNull<u8>> {
-    if let Some(kept) = cache.take(class) {
-        return Some(kept.into_block());
+    if let Some(block) = cache.take(class) {
+        return Some(block.into_block());
     }
     let total = local::class_size(class) + PADDING;
     let layout = Layout::from_size_align(total, MIN_ALIGN).ok()?;
@@ -61,8 +61,8 @@ pub(crate) unsafe fn keep_counted(block: NonNull<u8>, switches: Switches) -> boo
     }
     // SAFETY: a block of a class, which the caller gives up. A block that is not kept is the
     // caller's again.
-    let kept = unsafe { Kept::new(block) };
-    local::put(prefix.class(), kept, switches.is_counted(), [Event::Free, Event::MiFree]).is_none()
+    let free_block = unsafe { FreeBlock::new(block) };
+    local::put(prefix.class(), free_block, switches.is_counted(), [Event::Free, Event::MiFree]).is_none()
 }
 
 /// Frees a block of a class; the thread keeps it if it may.
@@ -72,19 +72,23 @@ pub(crate) unsafe fn keep_counted(block: NonNull<u8>, switches: Switches) -> boo
 #[inline(always)]
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
     // SAFETY: a block of a class, which the caller gives up.
-    let kept = unsafe { Kept::new(block) };
-    let left = if switches.is_cached() { local::put(prefix.class(), kept, false, []) } else { Some(kept) };
-    if let Some(kept) = left {
-        free_rest(kept, prefix.class(), switches);
+    let free_block = unsafe { FreeBlock::new(block) };
+    let left = if switches.is_cached() {
+        local::put(prefix.class(), free_block, false, [])
+    } else {
+        Some(free_block)
+    };
+    if let Some(rest) = left {
+        free_rest(rest, prefix.class(), switches);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn free_rest(kept: Kept, class: u8, switches: Switches) {
+fn free_rest(free_block: FreeBlock, class: u8, switches: Switches) {
     match local::cache_if_enabled() {
         // A thread's first block finds no prepared cache.
-        Some(cache) if switches.is_cached() => cache.put(class, kept),
-        _ => kept.free(),
+        Some(cache) if switches.is_cached() => cache.put(class, free_block),
+        _ => free_block.free(),
     }
 }

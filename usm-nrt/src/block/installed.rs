@@ -50,8 +50,8 @@ fn total_bytes(head: usize, size: usize, align: usize) -> Result<usize, Error> {
 
 /// Bytes from the base to the block, such that the data behind the head is aligned.
 fn leading_bytes(base: NonNull<u8>, head: usize, align: usize) -> usize {
-    let unaligned = base.addr().get() + PREFIX + head;
-    PREFIX + (unaligned.wrapping_neg() & (align - 1))
+    let end_of_head = base.addr().get() + PREFIX + head;
+    PREFIX + (end_of_head.wrapping_neg() & (align - 1))
 }
 
 /// # Safety
@@ -79,39 +79,39 @@ pub(super) unsafe fn reallocate(
     }
     let (allocator, lead) = (prefix.allocator(), prefix.lead());
     let total = total_bytes(0, size, MIN_ALIGN)?;
-    let kept = (prefix.total - lead).min(size);
+    let copy_len = (prefix.total - lead).min(size);
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
     let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
-    let resized = functions.realloc.and_then(|realloc| {
+    let new_base = functions.realloc.and_then(|realloc| {
         // Before the call: afterwards another thread may own the address.
         #[cfg(feature = "debug")]
         misuse::record_free(block, "reallocate");
         // SAFETY: the allocator's own function, with its block and its opaque pointer.
         NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
     });
-    let Some(base) = resized else {
+    let Some(base) = new_base else {
         #[cfg(feature = "debug")]
         misuse::record_new(block);
         // No `realloc`, or it refused: allocate, copy, free.
         let new = allocate(allocator, 0, size, MIN_ALIGN)?;
-        // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
-        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
+        // SAFETY: both blocks are live and distinct, and hold `copy_len` bytes.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), copy_len) };
         // SAFETY: a block of this module, which the caller gives up.
         unsafe { super::free(block) };
         return Ok(new);
     };
-    let moved = leading_bytes(base, 0, MIN_ALIGN);
-    if moved != lead {
+    let new_lead = leading_bytes(base, 0, MIN_ALIGN);
+    if new_lead != lead {
         // SAFETY: the contents kept their old distance from the base.
         let from = unsafe { base.add(lead) };
         // SAFETY: inside the block: `moved < PREFIX + MIN_ALIGN`.
-        let to = unsafe { base.add(moved) };
-        // SAFETY: `kept` bytes lie inside the block at both distances.
-        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), kept) };
+        let to = unsafe { base.add(new_lead) };
+        // SAFETY: `copy_len` bytes lie inside the block at both distances.
+        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), copy_len) };
     }
     // SAFETY: `total` has room for the prefix, the data and the padding up to its alignment.
-    Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
+    Ok(unsafe { place(base, Prefix::installed(total, new_lead, allocator)) })
 }
 
 /// [`reallocate`] of a block in a slab.

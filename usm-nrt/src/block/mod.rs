@@ -13,8 +13,8 @@ use core::ptr::{self, NonNull};
 
 mod builtin;
 mod class;
+mod free_block;
 mod installed;
-mod kept;
 mod prefix;
 mod raw;
 #[cfg(feature = "std")]
@@ -24,9 +24,9 @@ pub use builtin::BUILTIN;
 #[cfg(feature = "capi")]
 pub(crate) use builtin::{allocate_plain, reallocate_plain};
 pub(crate) use class::{allocate_counted, class_for, keep_counted};
-pub(crate) use kept::Kept;
+pub(crate) use free_block::FreeBlock;
 #[cfg(feature = "std")]
-pub(crate) use kept::{Chain, Stack};
+pub(crate) use free_block::{Chain, Stack};
 pub(crate) use prefix::PREFIX;
 use prefix::{Prefix, place, prefix_of};
 use raw::{alloc, dealloc, realloc};
@@ -73,12 +73,12 @@ fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
     let align = align.max(MIN_ALIGN);
     let switches = system::switches();
     if switches.allocator() != 0 {
-        let made = installed::allocate_small_or_large(head, size, align, switches);
-        if made.is_err() && system::switches().allocator() != switches.allocator() {
+        let block = installed::allocate_small_or_large(head, size, align, switches);
+        if block.is_err() && system::switches().allocator() != switches.allocator() {
             // The allocator was removed meanwhile: the next one serves the request.
             return allocate_any(head, size, align);
         }
-        return made;
+        return block;
     }
     allocate_own(head, size, align, switches)
 }
@@ -179,13 +179,13 @@ pub(crate) unsafe fn free_usual(block: NonNull<u8>, switches: Switches) -> bool 
         unsafe { class::free(block, prefix, switches) };
         return true;
     }
-    if prefix.packed == Prefix::USUAL {
+    if prefix.word == Prefix::USUAL {
         // The base is predicted by the branch instead of computed from the loaded prefix, so
         // freeing does not wait for the load.
         // SAFETY: the distance in the usual prefix.
         let base = unsafe { block.sub(PREFIX) };
         // SAFETY: the layout that the block was allocated with, valid then.
-        unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
+        unsafe { release(base, Prefix { total: prefix.total, word: Prefix::USUAL }) };
         return true;
     }
     false

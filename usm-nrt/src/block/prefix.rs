@@ -13,7 +13,7 @@ pub(super) struct Prefix {
     /// Bytes from base to end, as requested from the global allocator.
     pub(super) total: usize,
     /// See [`Prefix::new`].
-    pub(super) packed: u64,
+    pub(super) word: u64,
 }
 
 impl Prefix {
@@ -22,12 +22,12 @@ impl Prefix {
     /// 0 for none.
     #[inline]
     pub(super) const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
-        Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
+        Self { total, word: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
     }
 
     /// The prefix of a block of an installed allocator.
     pub(super) const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
-        Self { total, packed: lead as u64 | (allocator as u64) << 56 }
+        Self { total, word: lead as u64 | (allocator as u64) << 56 }
     }
 
     /// The prefix of a block in a slab: `lead` bytes behind the slab's start, `size` bytes up to
@@ -35,7 +35,7 @@ impl Prefix {
     #[cfg(feature = "std")]
     pub(super) const fn slabbed(lead: usize, size: usize, class: u8, allocator: u8, generation: u32) -> Self {
         let place = lead as u64 | (generation as u64) << Self::SLAB_LEAD_BITS;
-        Self { total: lead + size, packed: place | (class as u64) << 48 | (allocator as u64) << 56 }
+        Self { total: lead + size, word: place | (class as u64) << 48 | (allocator as u64) << 56 }
     }
 
     /// Bits of the lead in a slab. Other blocks use 40 bits for it.
@@ -45,13 +45,13 @@ impl Prefix {
 
     /// Bytes from the slab's start to the block.
     pub(super) const fn slab_lead(self) -> usize {
-        (self.packed & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
+        (self.word & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
     }
 
     /// The generation of the slab that holds the block.
     #[cfg(feature = "std")]
     pub(super) const fn generation(self) -> u32 {
-        (self.packed >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
+        (self.word >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
     }
 
     /// Whether the block lies in a slab.
@@ -61,23 +61,23 @@ impl Prefix {
 
     /// The packed word of every block of the global allocator that is aligned to 16 and has no
     /// class.
-    pub(super) const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
+    pub(super) const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).word;
 
     /// Whether the block may be kept for reuse: it has a class and no installed allocator.
     #[inline]
     pub(super) const fn is_of_class(self) -> bool {
-        (self.packed >> 48).wrapping_sub(1) < 0xFF
+        (self.word >> 48).wrapping_sub(1) < 0xFF
     }
 
     /// The number of the installed allocator, 0 for the global one.
     #[inline]
     pub(super) const fn allocator(self) -> u8 {
-        (self.packed >> 56) as u8
+        (self.word >> 56) as u8
     }
 
     #[inline]
     pub(super) const fn lead(self) -> usize {
-        (self.packed & 0xFF_FFFF_FFFF) as usize
+        (self.word & 0xFF_FFFF_FFFF) as usize
     }
 
     /// Bytes from the block to its end.
@@ -87,12 +87,12 @@ impl Prefix {
 
     #[inline]
     pub(super) const fn align(self) -> usize {
-        1 << ((self.packed >> 40) & 0xFF)
+        1 << ((self.word >> 40) & 0xFF)
     }
 
     #[inline]
     pub(super) const fn class(self) -> u8 {
-        (self.packed >> 48) as u8
+        (self.word >> 48) as u8
     }
 }
 
@@ -126,5 +126,5 @@ pub(super) unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
     let prefix = unsafe { slot.as_ref() };
     // Word by word, as it was written: a wider read right after the writes would wait until both
     // reach the cache.
-    Prefix { total: prefix.total, packed: prefix.packed }
+    Prefix { total: prefix.total, word: prefix.word }
 }

@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 use spin::Mutex;
 
 use super::class::class_for;
-use super::kept::{Chain, Kept, Stack};
+use super::free_block::{Chain, FreeBlock, Stack};
 use super::{PREFIX, Prefix};
 use crate::allocator;
 use crate::local::{self, CLASSES, class_size};
@@ -38,11 +38,11 @@ struct Slab {
     class: u8,
     allocator: u8,
     /// Whether the slab is in the list of its class.
-    listed: bool,
+    is_listed: bool,
     /// Blocks that are in the slab, not with a thread or an owner.
     home: u32,
     /// Blocks carved so far.
-    carved: u32,
+    carved_count: u32,
     free: Stack,
     previous: Option<Handle>,
     next: Option<Handle>,
@@ -105,13 +105,13 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
     }
     let class = class_for(head, size, align)?;
     let shelf = local::shelf()?;
-    let kept = shelf.take(class).or_else(|| {
+    let block = shelf.take(class).or_else(|| {
         let (mut fresh, generation) = take_from_slabs(class, switches.allocator())?;
         let first = fresh.pop();
         give_back(shelf.put_all(class, fresh, generation));
         first
     });
-    kept.map(Kept::into_block)
+    block.map(FreeBlock::into_block)
 }
 
 /// Frees a block that lies in a slab.
@@ -120,10 +120,10 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
 /// As for [`super::free`]; `prefix` is the block's and names a class and an allocator.
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
     // SAFETY: as the caller promises.
-    let kept = unsafe { Kept::new(block) };
+    let free_block = unsafe { FreeBlock::new(block) };
     if switches.is_slabbed() {
         if let Some(shelf) = local::shelf() {
-            let back = shelf.put(prefix.class(), kept, prefix.generation());
+            let back = shelf.put(prefix.class(), free_block, prefix.generation());
             if back.len() != 0 {
                 give_back(back);
             }
@@ -131,7 +131,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
         }
     }
     let mut back = Chain::new();
-    back.push(kept);
+    back.push(free_block);
     give_back(back);
 }
 
@@ -140,15 +140,15 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
 #[cold]
 #[inline(never)]
 fn take_from_slabs(class: u8, allocator: u8) -> Option<(Chain, u32)> {
-    let wanted = (BATCH / class_size(class)).max(1);
+    let batch_len = (BATCH / class_size(class)).max(1);
     let mut central = CENTRAL.lock();
     let generation = central.generation;
     // The exchange happens before the new generation begins, which takes the lock.
     if system::switches().allocator() != allocator {
         return None;
     }
-    let listed = central.lists[usize::from(class)];
-    let slab = match listed {
+    let slabs = central.lists[usize::from(class)];
+    let slab = match slabs {
         Some(slab) => slab,
         None => {
             // Without the lock: the allocator may be slow, and may call any function.
@@ -162,17 +162,17 @@ fn take_from_slabs(class: u8, allocator: u8) -> Option<(Chain, u32)> {
             slab
         }
     };
-    let mut taken = Chain::new();
-    while taken.len() < wanted {
-        let Some(kept) = central.pop(slab) else { break };
-        taken.push(kept);
+    let mut batch = Chain::new();
+    while batch.len() < batch_len {
+        let Some(block) = central.pop(slab) else { break };
+        batch.push(block);
     }
-    central.out += taken.len();
-    let &mut Slab { home, listed, .. } = central.at(slab);
-    if home == 0 && listed {
+    central.out += batch.len();
+    let &mut Slab { home, is_listed, .. } = central.at(slab);
+    if home == 0 && is_listed {
         central.unlist(slab);
     }
-    Some((taken, generation))
+    Some((batch, generation))
 }
 
 /// Returns blocks to their slabs, and frees slabs that have all of theirs.
@@ -185,11 +185,11 @@ pub(crate) fn give_back(mut blocks: Chain) {
     let mut empty = Empty(None);
     let mut central = CENTRAL.lock();
     central.out -= blocks.len();
-    while let Some(kept) = blocks.pop() {
-        let slab = central.push(kept);
-        let &mut Slab { generation, listed, home, capacity, .. } = central.at(slab);
+    while let Some(block) = blocks.pop() {
+        let slab = central.push(block);
+        let &mut Slab { generation, is_listed, home, capacity, .. } = central.at(slab);
         let (current, is_full) = (generation == central.generation, home == capacity);
-        if current && !listed {
+        if current && !is_listed {
             central.list(slab);
         }
         if is_full && !(current && central.is_last(slab)) {
@@ -209,15 +209,15 @@ impl Central {
     }
 
     /// A block of the slab, if it has one.
-    fn pop(&mut self, slab: Handle) -> Option<Kept> {
+    fn pop(&mut self, slab: Handle) -> Option<FreeBlock> {
         let header = self.at(slab);
         header.home = header.home.checked_sub(1)?;
-        if let Some(kept) = header.free.pop() {
-            return Some(kept);
+        if let Some(block) = header.free.pop() {
+            return Some(block);
         }
         let size = class_size(header.class);
-        let distance = HEAD + header.carved as usize * size;
-        header.carved += 1;
+        let distance = HEAD + header.carved_count as usize * size;
+        header.carved_count += 1;
         let prefix = Prefix::slabbed(
             distance + PREFIX,
             size - PREFIX,
@@ -233,16 +233,16 @@ impl Central {
         // SAFETY: behind its prefix, inside the slab: no class is smaller than both.
         let block = unsafe { start.add(1) }.cast();
         // SAFETY: just carved, with its prefix.
-        Some(unsafe { Kept::new(block) })
+        Some(unsafe { FreeBlock::new(block) })
     }
 
     /// Puts a block back and returns its slab.
-    fn push(&mut self, kept: Kept) -> Handle {
-        let lead = kept.prefix().slab_lead();
+    fn push(&mut self, block: FreeBlock) -> Handle {
+        let lead = block.prefix().slab_lead();
         // SAFETY: the distance at which the block was carved.
-        let slab = Handle(unsafe { kept.block().sub(lead) }.cast());
+        let slab = Handle(unsafe { block.block().sub(lead) }.cast());
         let header = self.at(slab);
-        header.free.push(kept);
+        header.free.push(block);
         header.home += 1;
         slab
     }
@@ -251,7 +251,7 @@ impl Central {
         let class = usize::from(self.at(slab).class);
         let next = self.lists[class].replace(slab);
         let header = self.at(slab);
-        (header.previous, header.next, header.listed) = (None, next, true);
+        (header.previous, header.next, header.is_listed) = (None, next, true);
         if let Some(next) = next {
             self.at(next).previous = Some(slab);
         }
@@ -259,7 +259,7 @@ impl Central {
 
     fn unlist(&mut self, slab: Handle) {
         let header = self.at(slab);
-        header.listed = false;
+        header.is_listed = false;
         let (class, previous, next) = (header.class, header.previous, header.next);
         match previous {
             None => self.lists[usize::from(class)] = next,
@@ -273,12 +273,12 @@ impl Central {
     /// Whether the slab is the only one in its list.
     fn is_last(&mut self, slab: Handle) -> bool {
         let header = self.at(slab);
-        header.listed && header.previous.is_none() && header.next.is_none()
+        header.is_listed && header.previous.is_none() && header.next.is_none()
     }
 
     /// Takes a slab that has all of its blocks out of its list.
     fn remove(&mut self, slab: Handle, empty: &mut Empty) {
-        if self.at(slab).listed {
+        if self.at(slab).is_listed {
             self.unlist(slab);
         }
         self.slabs -= 1;
@@ -334,9 +334,9 @@ fn make(class: u8, allocator: u8, generation: u32) -> Option<Handle> {
         generation,
         class,
         allocator,
-        listed: false,
+        is_listed: false,
         home: capacity,
-        carved: 0,
+        carved_count: 0,
         free: Stack::new(),
         previous: None,
         next: None,

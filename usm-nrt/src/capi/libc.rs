@@ -25,9 +25,9 @@ impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // The last byte stays zero.
         let room = self.bytes.len() - 1 - self.length;
-        let taken = text.len().min(room);
-        let end = self.length + taken;
-        self.bytes[self.length..end].copy_from_slice(&text.as_bytes()[..taken]);
+        let copy_len = text.len().min(room);
+        let end = self.length + copy_len;
+        self.bytes[self.length..end].copy_from_slice(&text.as_bytes()[..copy_len]);
         self.length = end;
         Ok(())
     }

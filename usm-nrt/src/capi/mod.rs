@@ -120,7 +120,7 @@ export! {
     /// Allocates a plain block from `allocator`, or from the built-in one if null.
     fn NRT_Allocate_External(size: usize, allocator: *mut ExternalAllocator) -> *mut c_void {
         // SAFETY: null or the C caller's live allocator.
-        let block = match unsafe { allocator.as_ref() }.filter(|named| !ptr::eq(*named, &raw const block::BUILTIN)) {
+        let block = match unsafe { allocator.as_ref() }.filter(|candidate| !ptr::eq(*candidate, &raw const block::BUILTIN)) {
             None => block::allocate_plain(size).map_or(ptr::null_mut(), |block| block.as_ptr().cast()),
             // SAFETY: the allocator's own function with its own opaque pointer.
             Some(external) => external.malloc.map_or(ptr::null_mut(), |malloc| unsafe { malloc(size, external.opaque) }),

@@ -6,23 +6,23 @@ use alloc::string::String;
 use core::ffi::{c_char, c_int};
 use core::fmt::Write;
 
-use super::Keyed;
+use super::HashContainer;
 
 unsafe extern "C" {
     fn puts(text: *const c_char) -> c_int;
 }
 
-pub(super) fn dict(dict: &Keyed) {
+pub(super) fn dict(dict: &HashContainer) {
     print("Dict dump", dict, true);
 }
 
-pub(super) fn set(set: &Keyed) {
+pub(super) fn set(set: &HashContainer) {
     print("set dump", set, false);
 }
 
 /// Prints a line for the sizes, one for each element and one for their number.
-fn print(title: &str, keyed: &Keyed, values: bool) {
-    let (shape, elements) = keyed.elements();
+fn print(title: &str, table: &HashContainer, values: bool) {
+    let (shape, elements) = table.elements();
     line(title);
     line(&format!("   key_size = {}", shape.key));
     if values {

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 
-use super::{DICT_EXHAUSTED, DICT_MUTATED, Keyed, OK};
+use super::{DICT_EXHAUSTED, DICT_MUTATED, HashContainer, OK};
 
 /// An iterator in memory of the caller: as large as Numba's, at any alignment.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +15,15 @@ pub struct KeyedIter {
     position: usize,
 }
 
-impl Keyed {
+impl HashContainer {
     /// Starts an iteration.
     ///
     /// # Safety
     /// `this` is null or live; `out` is null or has room, at any alignment.
     pub(super) unsafe fn iterate(this: *const Self, out: *mut KeyedIter) {
         // SAFETY: null or live, as the caller promises.
-        let (generation, size) =
-            unsafe { this.as_ref() }.map_or((0, 0), |keyed| (keyed.table.generation(), keyed.table.used()));
+        let (generation, size) = unsafe { this.as_ref() }
+            .map_or((0, 0), |parent| (parent.table.generation(), parent.table.used()));
         if !out.is_null() {
             // SAFETY: room, as the caller promises.
             unsafe { out.write_unaligned(KeyedIter { parent: this.cast(), generation, size, position: 0 }) };
@@ -42,8 +42,8 @@ impl Keyed {
         // SAFETY: written by `iterate`.
         let state = unsafe { iter.read_unaligned() };
         // SAFETY: its container is null or live.
-        let Some(keyed) = (unsafe { state.parent.cast::<Self>().as_ref() }) else { return DICT_EXHAUSTED };
-        let table = &keyed.table;
+        let Some(parent) = (unsafe { state.parent.cast::<Self>().as_ref() }) else { return DICT_EXHAUSTED };
+        let table = &parent.table;
         if table.generation() != state.generation || table.used() != state.size {
             return DICT_MUTATED;
         }

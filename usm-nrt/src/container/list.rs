@@ -20,7 +20,7 @@ pub struct List {
     /// Size of an item in bytes.
     item_size: usize,
     /// Number of items that fit in `items`; never negative.
-    allocated: isize,
+    capacity: isize,
     mutable: c_int,
     /// Whether the list is being changed.
     busy: bool,
@@ -75,7 +75,7 @@ impl List {
     /// Resizes to `size` items. Added items are uninitialised.
     #[inline(always)]
     fn resize(&mut self, size: isize) -> Result<(), c_int> {
-        if size > self.allocated || size < self.allocated >> 1 {
+        if size > self.capacity || size < self.capacity >> 1 {
             return self.reallocate(size);
         }
         self.size = size;
@@ -88,18 +88,18 @@ impl List {
     fn reallocate(&mut self, size: isize) -> Result<(), c_int> {
         if size == 0 {
             self.items = None;
-            (self.room, self.allocated, self.size) = (0, 0, 0);
+            (self.room, self.capacity, self.size) = (0, 0, 0);
             return Ok(());
         }
         let spare = (size >> 3) + if size < 9 { 3 } else { 6 };
-        let allocated = size.checked_add(spare).ok_or(LIST_NO_MEMORY)?;
-        let bytes = bytes(allocated, self.item_size).ok_or(LIST_NO_MEMORY)?;
-        if !self.make_room(bytes) && size > self.allocated {
+        let capacity = size.checked_add(spare).ok_or(LIST_NO_MEMORY)?;
+        let bytes = bytes(capacity, self.item_size).ok_or(LIST_NO_MEMORY)?;
+        if !self.make_room(bytes) && size > self.capacity {
             return Err(LIST_NO_MEMORY);
         }
         // A block that could not shrink is larger than it need be.
         debug_assert!(bytes <= self.room);
-        (self.allocated, self.size) = (allocated, size);
+        (self.capacity, self.size) = (capacity, size);
         Ok(())
     }
 
@@ -223,16 +223,16 @@ fn status(result: Result<(), c_int>) -> c_int {
 }
 
 export! {
-    /// Makes a list with room for `allocated` items of `item_size` bytes.
-    fn numba_list_new(out: *mut *mut List, item_size: isize, allocated: isize) -> c_int {
+    /// Makes a list with room for `capacity` items of `item_size` bytes.
+    fn numba_list_new(out: *mut *mut List, item_size: isize, capacity: isize) -> c_int {
         let (Ok(item_size), false) = (usize::try_from(item_size), out.is_null()) else { return LIST_NO_MEMORY };
-        let Some(bytes) = bytes(allocated, item_size) else { return LIST_NO_MEMORY };
-        let items = if allocated == 0 { None } else { Memory::new(bytes) };
-        if items.is_none() && allocated != 0 {
+        let Some(bytes) = bytes(capacity, item_size) else { return LIST_NO_MEMORY };
+        let items = if capacity == 0 { None } else { Memory::new(bytes) };
+        if items.is_none() && capacity != 0 {
             return LIST_NO_MEMORY;
         }
         let methods = ListMethods::default();
-        let list = List { size: 0, item_size, allocated, mutable: 1, busy: false, methods, items, room: bytes };
+        let list = List { size: 0, item_size, capacity, mutable: 1, busy: false, methods, items, room: bytes };
         let Some(list) = Memory::store_in_block(list) else { return LIST_NO_MEMORY };
         // SAFETY: room for a pointer.
         unsafe { out.write(list.as_ptr()) };
@@ -287,7 +287,7 @@ export! {
     /// The number of items that fit without growing.
     fn numba_list_allocated(lp: *mut List) -> isize {
         // SAFETY: null or the caller's list.
-        unsafe { lp.as_ref() }.map_or(0, |list| list.allocated)
+        unsafe { lp.as_ref() }.map_or(0, |list| list.capacity)
     }
     /// 0 if the list refuses changes.
     fn numba_list_is_mutable(lp: *mut List) -> c_int {
@@ -340,8 +340,8 @@ export! {
         }
         let size = list.size;
         // Items of a byte or more cannot reach `isize::MAX`; items of no bytes can.
-        let Some(grown) = size.checked_add(1) else { return LIST_NO_MEMORY };
-        if let Err(status) = list.resize(grown) {
+        let Some(new_size) = size.checked_add(1) else { return LIST_NO_MEMORY };
+        if let Err(status) = list.resize(new_size) {
             return status;
         }
         let (place, incref) = (list.item(size), list.methods.item_incref);

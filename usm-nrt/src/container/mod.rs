@@ -14,8 +14,8 @@
 
 pub mod dict;
 mod dump;
+mod hash_container;
 mod iterate;
-mod keyed;
 mod layout;
 pub mod list;
 mod memory;
@@ -25,8 +25,8 @@ mod table;
 
 use core::ffi::{c_int, c_void};
 
+pub use hash_container::HashContainer;
 pub use iterate::KeyedIter;
-pub use keyed::Keyed;
 pub use list::{List, ListIter};
 
 /// Success; after an insertion: the key is new.

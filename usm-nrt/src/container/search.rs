@@ -1,6 +1,6 @@
 //! The search for a key. A comparison is foreign code, so the container is read again after it.
 
-use super::keyed::Keyed;
+use super::hash_container::HashContainer;
 use super::layout::{Slot, by_width};
 use super::memory::bytes_equal;
 use super::table::{EMPTY, Probe, Table};
@@ -18,9 +18,9 @@ pub(super) enum Search {
 /// # Safety
 /// `this` is live, and `key` has a key's bytes to read.
 #[inline(always)]
-pub(super) unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+pub(super) unsafe fn find(this: *const HashContainer, key: *const u8, hash: usize) -> Search {
     // SAFETY: live, as the caller promises; the reference ends before a callback runs.
-    let Keyed { table, methods, .. } = unsafe { &*this };
+    let HashContainer { table, methods, .. } = unsafe { &*this };
     if methods.key_equal.is_none() && table.shape().key == size_of::<u64>() {
         // SAFETY: as the caller promises.
         let key = unsafe { key.cast::<u64>().read_unaligned() };
@@ -56,7 +56,7 @@ fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
 /// # Safety
 /// As for [`find`].
 #[inline(never)]
-unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+unsafe fn find_any(this: *const HashContainer, key: *const u8, hash: usize) -> Search {
     // SAFETY: as the caller promises.
     let width = unsafe { (*this).table.width() };
     // SAFETY: as the caller promises, for each width.
@@ -66,7 +66,7 @@ unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
 /// # Safety
 /// As for [`find`]; `S` is the table's width.
 #[inline(always)]
-unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+unsafe fn find_in<S: Slot>(this: *const HashContainer, key: *const u8, hash: usize) -> Search {
     let mut probe = Probe::new(hash);
     let mut vacant = None;
     loop {
@@ -97,18 +97,18 @@ unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> S
 /// # Safety
 /// As for [`find`]; `row` is live.
 #[inline(always)]
-unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<bool> {
+unsafe fn is_equal(this: *const HashContainer, row: usize, key: *const u8) -> Option<bool> {
     // SAFETY: live, as the caller promises; the reference ends before a callback runs.
-    let Keyed { table, methods, .. } = unsafe { &*this };
-    let stored = table.key(row);
+    let HashContainer { table, methods, .. } = unsafe { &*this };
+    let stored_key = table.key(row);
     let Some(equal) = methods.key_equal else {
         // SAFETY: two keys; keys that are compared by their bytes are initialised.
-        return Some(unsafe { bytes_equal(stored, key, table.shape().key) });
+        return Some(unsafe { bytes_equal(stored_key, key, table.shape().key) });
     };
     let generation = table.generation();
     // SAFETY: the caller's function, with two keys of its container.
-    let result = unsafe { equal(stored, key) };
+    let result = unsafe { equal(stored_key, key) };
     // SAFETY: live, as the caller promises: a callback does not free its container.
-    let moved = unsafe { (*this).table.generation() } != generation;
-    if result < 0 || moved { None } else { Some(result > 0) }
+    let has_moved = unsafe { (*this).table.generation() } != generation;
+    if result < 0 || has_moved { None } else { Some(result > 0) }
 }

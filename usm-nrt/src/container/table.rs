@@ -46,8 +46,8 @@ impl Probe {
 }
 
 /// See the module's page. Invariants: `used <= filled`; the block has room for `filled + left`
-/// rows; every slot is `EMPTY`, `REMOVED` or a row below `filled`; at least one slot is `EMPTY`,
-/// because an insertion lowers `left` even if it reuses a slot.
+/// rows; every slot is `EMPTY`, `REMOVED` or a row below `filled_rows`; at least one slot is
+/// `EMPTY`, because an insertion lowers `left` even if it reuses a slot.
 #[derive(Debug)]
 pub(super) struct Table {
     memory: Memory,
@@ -57,7 +57,7 @@ pub(super) struct Table {
     mask: usize,
     slots_at: usize,
     /// Number of rows, removed ones included.
-    filled: usize,
+    filled_rows: usize,
     /// Number of rows that fit before the next rebuild.
     left: usize,
     /// Number of rows with an element.
@@ -78,7 +78,7 @@ impl Table {
             width: plan.width,
             mask: 0,
             slots_at: 0,
-            filled: 0,
+            filled_rows: 0,
             left: 0,
             used: 0,
             generation: 0,
@@ -106,7 +106,7 @@ impl Table {
     /// The number of positions, with and without an element.
     #[inline(always)]
     pub(super) const fn filled(&self) -> usize {
-        self.filled
+        self.filled_rows
     }
 
     /// A number that changes whenever elements move.
@@ -143,8 +143,9 @@ impl Table {
     /// The hash of a row, or the mark of a removed one.
     #[inline(always)]
     pub(super) fn hash(&self, position: usize) -> usize {
-        debug_assert!(position < self.filled);
-        // SAFETY: rows below `filled` have a hash, and rows are whole words from an aligned start.
+        debug_assert!(position < self.filled_rows);
+        // SAFETY: rows below `filled_rows` have a hash, and rows are whole words from an aligned
+        // start.
         unsafe { self.row(position).cast::<usize>().read() }
     }
 
@@ -156,7 +157,7 @@ impl Table {
     /// Whether the position has an element.
     #[inline(always)]
     pub(super) fn is_live(&self, position: usize) -> bool {
-        position < self.filled && self.hash(position) != NONE
+        position < self.filled_rows && self.hash(position) != NONE
     }
 
     /// The slot that `probe` is at: a row, [`EMPTY`] or [`REMOVED`]. `S` is the table's [`Width`].
@@ -189,14 +190,14 @@ impl Table {
         value: *const u8,
     ) {
         debug_assert!(!self.is_full());
-        let position = self.filled;
+        let position = self.filled_rows;
         self.set_slot::<S>(vacant, position as isize);
         self.set_hash(position, hash);
         // SAFETY: as the caller promises; a row has room for both.
         unsafe { copy(key, self.key(position), self.shape.key) };
         // SAFETY: as above.
         unsafe { copy(value, self.value(position), self.shape.value) };
-        self.filled += 1;
+        self.filled_rows += 1;
         self.left -= 1;
         self.used += 1;
     }
@@ -222,10 +223,10 @@ impl Table {
     /// [`Table::remove`] for the last element. Its position, and those of removed rows behind it,
     /// are reused.
     pub(super) fn pop(&mut self) -> Option<usize> {
-        let last = (0..self.filled).rev().find(|&position| self.hash(position) != NONE)?;
+        let last = (0..self.filled_rows).rev().find(|&position| self.hash(position) != NONE)?;
         self.remove(last);
         // `left` stays: the slot remains `REMOVED`.
-        self.filled = last;
+        self.filled_rows = last;
         Some(last)
     }
 
@@ -258,11 +259,11 @@ impl Table {
 
     /// Closes the gaps of removed rows.
     fn compact(&mut self) {
-        if self.used == self.filled {
+        if self.used == self.filled_rows {
             return;
         }
         let mut to = 0;
-        for from in 0..self.filled {
+        for from in 0..self.filled_rows {
             if self.hash(from) == NONE {
                 continue;
             }
@@ -273,7 +274,7 @@ impl Table {
             to += 1;
         }
         debug_assert_eq!(to, self.used);
-        self.filled = to;
+        self.filled_rows = to;
     }
 
     /// Writes empty slots behind the rows. The block has the bytes of `plan` and no removed rows.
@@ -281,7 +282,7 @@ impl Table {
         self.width = plan.width;
         self.mask = plan.slots - 1;
         self.slots_at = plan.slots_at;
-        self.left = plan.rows - self.filled;
+        self.left = plan.rows - self.filled_rows;
         let slots = self.memory.start().wrapping_add(plan.slots_at);
         // SAFETY: the rest of the block; all ones is `EMPTY` in every width.
         unsafe { slots.write_bytes(0xFF, plan.bytes - plan.slots_at) };
@@ -290,7 +291,7 @@ impl Table {
 
 /// Makes a slot name each row. All slots are empty and all rows live.
 fn link<S: Slot>(table: &mut Table) {
-    for position in 0..table.filled {
+    for position in 0..table.filled_rows {
         let probe = table.vacant::<S>(table.hash(position));
         table.set_slot::<S>(probe, position as isize);
     }

@@ -82,49 +82,50 @@ fn reshape(
         count += 1;
     }
     let mut rest = &axes[..count];
-    let mut done = 0;
-    while done < newdims.len() && !rest.is_empty() {
-        let Some((taken, used)) = run(rest, &newdims[done..]) else { return false };
-        let (group, left) = rest.split_at(taken);
+    let mut new_start = 0;
+    while new_start < newdims.len() && !rest.is_empty() {
+        let Some((old_count, used)) = run(rest, &newdims[new_start..]) else { return false };
+        let (group, left) = rest.split_at(old_count);
         if !is_dense(group, order) {
             return false;
         }
         let fastest = match order {
-            Order::Rows => group[taken - 1].1,
+            Order::Rows => group[old_count - 1].1,
             Order::Columns => group[0].1,
         };
-        let (run, strides) = (&newdims[done..done + used], &mut result[done..done + used]);
+        let (run, strides) =
+            (&newdims[new_start..new_start + used], &mut result[new_start..new_start + used]);
         if !split_run(run, strides, fastest, order) {
             return false;
         }
-        done += used;
+        new_start += used;
         rest = left;
     }
     // The remaining new axes have one element each.
-    let last = match (done.checked_sub(1), order) {
+    let last = match (new_start.checked_sub(1), order) {
         (None, _) => Some(itemsize),
         (Some(last), Order::Rows) => Some(result[last]),
         (Some(last), Order::Columns) => result[last].checked_mul(newdims[last]),
     };
     let Some(last) = last else { return false };
-    result[done..].fill(last);
+    result[new_start..].fill(last);
     true
 }
 
 /// The numbers of old and new axes in the first run of equally many elements.
 fn run(old: &[(isize, isize)], new: &[isize]) -> Option<(usize, usize)> {
-    let (mut taken, mut used) = (1, 1);
-    let (mut here, mut there) = (old.first()?.0, *new.first()?);
-    while here != there {
-        if there < here {
-            there = there.checked_mul(*new.get(used)?)?;
+    let (mut old_count, mut used) = (1, 1);
+    let (mut old_product, mut new_product) = (old.first()?.0, *new.first()?);
+    while old_product != new_product {
+        if new_product < old_product {
+            new_product = new_product.checked_mul(*new.get(used)?)?;
             used += 1;
         } else {
-            here = here.checked_mul(old.get(taken)?.0)?;
-            taken += 1;
+            old_product = old_product.checked_mul(old.get(old_count)?.0)?;
+            old_count += 1;
         }
     }
-    Some((taken, used))
+    Some((old_count, used))
 }
 
 /// Whether each axis starts where its faster neighbour ends.

@@ -44,8 +44,8 @@ fn power(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
         return Complex { real: 1.0, imag: 0.0 };
     }
     if a.real == 0.0 && a.imag == 0.0 {
-        let undefined = b.imag != 0.0 || b.real < 0.0;
-        let part = if undefined { f64::NAN } else { 0.0 };
+        let is_undefined = b.imag != 0.0 || b.real < 0.0;
+        let part = if is_undefined { f64::NAN } else { 0.0 };
         return Complex { real: part, imag: part };
     }
     let (length, angle) = (hypot(a.real, a.imag), atan2(a.imag, a.real));

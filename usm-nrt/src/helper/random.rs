@@ -77,9 +77,9 @@ impl Twister {
         };
         for step in 0..WORDS.max(key.len()) {
             let position = step % key.len();
-            let added = key[position].wrapping_add(position as u32);
+            let sum = key[position].wrapping_add(position as u32);
             advance(&mut self.mt, &|word, before, _| {
-                (word ^ before.wrapping_mul(1_664_525)).wrapping_add(added)
+                (word ^ before.wrapping_mul(1_664_525)).wrapping_add(sum)
             });
         }
         for _ in 1..WORDS {
@@ -102,9 +102,9 @@ impl Twister {
     /// Computes the next 624 words.
     fn shuffle(&mut self) {
         for at in 0..WORDS {
-            let joined = (self.mt[at] & 0x8000_0000) | (self.mt[(at + 1) % WORDS] & 0x7FFF_FFFF);
-            let twist = if joined & 1 == 1 { 0x9908_B0DF } else { 0 };
-            self.mt[at] = self.mt[(at + MIDDLE) % WORDS] ^ (joined >> 1) ^ twist;
+            let bits = (self.mt[at] & 0x8000_0000) | (self.mt[(at + 1) % WORDS] & 0x7FFF_FFFF);
+            let twist = if bits & 1 == 1 { 0x9908_B0DF } else { 0 };
+            self.mt[at] = self.mt[(at + MIDDLE) % WORDS] ^ (bits >> 1) ^ twist;
         }
     }
 
@@ -237,12 +237,12 @@ fn log_gamma(x: f64) -> f64 {
     if x == 1.0 || x == 2.0 {
         return 0.0;
     }
-    let raised = if x <= 7.0 { (7.0 - x).trunc() } else { 0.0 };
-    let mut at = x + raised;
+    let shift_count = if x <= 7.0 { (7.0 - x).trunc() } else { 0.0 };
+    let mut at = x + shift_count;
     let square = 1.0 / (at * at);
     let series = SERIES.iter().rev().copied().reduce(|sum, term| sum * square + term).unwrap_or(0.0);
     let mut value = series / at + 0.5 * log(core::f64::consts::TAU) + (at - 0.5) * log(at) - at;
-    for _ in 0..raised as u32 {
+    for _ in 0..shift_count as u32 {
         value -= log(at - 1.0);
         at -= 1.0;
     }
@@ -319,9 +319,9 @@ fn entropy() -> [u32; WORDS] {
             bytes.chunks_exact(4).map(|word| word.iter().fold(0, |sum, &byte| sum << 8 | u32::from(byte)));
         return core::array::from_fn(|_| words.next().unwrap_or(0));
     }
-    let keyed = RandomState::new();
+    let state = RandomState::new();
     let process = std::process::id();
-    core::array::from_fn(|index| keyed.hash_one((process, index)) as u32)
+    core::array::from_fn(|index| state.hash_one((process, index)) as u32)
 }
 
 /// Resets the child's generators after a fork, so that it does not repeat its parent's numbers.

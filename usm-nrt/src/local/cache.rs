@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 
 use super::{CLASSES, class_size};
-use crate::block::{Kept, Stack};
+use crate::block::{FreeBlock, Stack};
 
 /// Maximum number of bytes in all lists of a thread.
 const ROOM: usize = 256 * 1024;
@@ -24,7 +24,7 @@ const PART: usize = 16 * 1024;
 pub(crate) struct Cache {
     /// The class of the block freed last; 0 if there is none.
     class: Cell<u8>,
-    at_hand: Cell<MaybeUninit<Kept>>,
+    at_hand: Cell<MaybeUninit<FreeBlock>>,
     /// Number of bytes that still fit in the lists.
     room: Cell<usize>,
     /// The class that is freed from next.
@@ -46,7 +46,7 @@ impl Cache {
 
     /// A kept block of `class`, which is not 0. Its prefix is unchanged.
     #[inline(always)]
-    pub(crate) fn take(&self, class: u8) -> Option<Kept> {
+    pub(crate) fn take(&self, class: u8) -> Option<FreeBlock> {
         if self.class.get() == class {
             self.class.set(0);
             let at_hand = self.at_hand.replace(MaybeUninit::uninit());
@@ -58,39 +58,39 @@ impl Cache {
 
     /// Keeps a block of `class`, which is not 0.
     #[inline(always)]
-    pub(crate) fn put(&self, class: u8, kept: Kept) {
-        let displaced = self.class.replace(class);
-        let before = self.at_hand.replace(MaybeUninit::new(kept));
-        if displaced != 0 {
+    pub(crate) fn put(&self, class: u8, block: FreeBlock) {
+        let old_class = self.class.replace(class);
+        let before = self.at_hand.replace(MaybeUninit::new(block));
+        if old_class != 0 {
             // SAFETY: as in `take`.
-            self.return_to_list(displaced, unsafe { before.assume_init() });
+            self.return_to_list(old_class, unsafe { before.assume_init() });
         }
     }
 
     /// Frees all blocks.
     pub(super) fn drain(&self) {
         for class in (1..).take(CLASSES) {
-            while let Some(kept) = self.take(class) {
-                kept.free();
+            while let Some(block) = self.take(class) {
+                block.free();
             }
         }
     }
 
     #[inline(always)]
-    fn pop(&self, class: u8) -> Option<Kept> {
-        let kept = self.lists.get(usize::from(class))?.pop()?;
+    fn pop(&self, class: u8) -> Option<FreeBlock> {
+        let block = self.lists.get(usize::from(class))?.pop()?;
         self.room.set(self.room.get() + class_size(class));
-        Some(kept)
+        Some(block)
     }
 
     /// Moves the block that was freed before the last one to its list.
     #[inline(never)]
-    fn return_to_list(&self, class: u8, kept: Kept) {
+    fn return_to_list(&self, class: u8, block: FreeBlock) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
         if self.room.get() < class_size(class) {
             self.give_back();
         }
-        list.push(kept);
+        list.push(block);
         self.room.set(self.room.get() - class_size(class));
     }
 
@@ -101,7 +101,7 @@ impl Cache {
         while self.room.get() < PART {
             let class = self.turn.get() % CLASSES + 1;
             match self.pop(class as u8) {
-                Some(kept) => kept.free(),
+                Some(block) => block.free(),
                 None => self.turn.set(class),
             }
         }

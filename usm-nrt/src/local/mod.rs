@@ -6,7 +6,7 @@ mod cache;
 #[cfg(feature = "std")]
 mod cache_default;
 #[cfg(feature = "std")]
-mod nesting;
+mod destructor_queue;
 #[cfg(feature = "std")]
 mod shelf;
 #[cfg(feature = "std")]

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::block::Kept;
+use crate::block::FreeBlock;
 use crate::counters::{Counters, Event};
 use crate::meminfo::MemInfo;
 
@@ -18,17 +18,17 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&COUNTERS);
 }
 
-pub(crate) fn take<const N: usize>(_class: u8, _counted: bool, _events: [Event; N]) -> Option<Kept> {
+pub(crate) fn take<const N: usize>(_class: u8, _counted: bool, _events: [Event; N]) -> Option<FreeBlock> {
     None
 }
 
 pub(crate) fn put<const N: usize>(
     _class: u8,
-    kept: Kept,
+    block: FreeBlock,
     _counted: bool,
     _events: [Event; N],
-) -> Option<Kept> {
-    Some(kept)
+) -> Option<FreeBlock> {
+    Some(block)
 }
 
 pub(crate) fn drain_thread_cache() {}
@@ -49,11 +49,11 @@ pub(crate) fn cache_if_enabled<'a>() -> Option<&'a Cache> {
 }
 
 impl Cache {
-    pub(crate) fn take(&self, _class: u8) -> Option<Kept> {
+    pub(crate) fn take(&self, _class: u8) -> Option<FreeBlock> {
         match *self {}
     }
 
-    pub(crate) fn put(&self, _class: u8, _kept: Kept) {
+    pub(crate) fn put(&self, _class: u8, _block: FreeBlock) {
         match *self {}
     }
 }

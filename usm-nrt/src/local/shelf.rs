@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use usm_core::per_thread::{self, Claim, Claims, Turn};
 
 use super::{CLASSES, class_size};
-use crate::block::{Chain, Kept, Stack};
+use crate::block::{Chain, FreeBlock, Stack};
 use crate::fallible::try_into_raw;
 
 /// Maximum number of bytes on a shelf.
@@ -65,23 +65,23 @@ impl Shelf {
 
     /// A kept block of `class` and of the current generation.
     #[inline]
-    pub(crate) fn take(&self, class: u8) -> Option<Kept> {
+    pub(crate) fn take(&self, class: u8) -> Option<FreeBlock> {
         if !self.turn.enter() {
             return None;
         }
         let current = self.generation.get() == GENERATION.load(Ordering::Relaxed);
-        let kept = if current { self.pop(class) } else { None };
+        let block = if current { self.pop(class) } else { None };
         self.turn.leave();
-        kept
+        block
     }
 
     /// Keeps a block of `class`, carved in `generation`. Returns the blocks that the caller must
     /// return to their slabs.
     #[inline]
-    pub(crate) fn put(&self, class: u8, kept: Kept, generation: u32) -> Chain {
+    pub(crate) fn put(&self, class: u8, block: FreeBlock, generation: u32) -> Chain {
         let mut back = Chain::new();
         if !self.turn.enter() {
-            back.push(kept);
+            back.push(block);
             return back;
         }
         let now = GENERATION.load(Ordering::Relaxed);
@@ -91,13 +91,13 @@ impl Shelf {
         }
         if generation != now {
             self.turn.leave();
-            back.push(kept);
+            back.push(block);
             return back;
         }
         if self.room.get() < class_size(class) {
             self.make_room(&mut back);
         }
-        self.push(class, kept);
+        self.push(class, block);
         self.turn.leave();
         back
     }
@@ -105,8 +105,8 @@ impl Shelf {
     /// [`put`](Self::put) for several blocks.
     pub(crate) fn put_all(&self, class: u8, mut chain: Chain, generation: u32) -> Chain {
         let mut back = Chain::new();
-        while let Some(kept) = chain.pop() {
-            back.append(self.put(class, kept, generation));
+        while let Some(block) = chain.pop() {
+            back.append(self.put(class, block, generation));
         }
         back
     }
@@ -123,17 +123,17 @@ impl Shelf {
     }
 
     #[inline(always)]
-    fn pop(&self, class: u8) -> Option<Kept> {
-        let kept = self.lists.get(usize::from(class))?.pop()?;
+    fn pop(&self, class: u8) -> Option<FreeBlock> {
+        let block = self.lists.get(usize::from(class))?.pop()?;
         self.room.set(self.room.get() + class_size(class));
         self.blocks.store(self.blocks.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        Some(kept)
+        Some(block)
     }
 
     #[inline(always)]
-    fn push(&self, class: u8, kept: Kept) {
+    fn push(&self, class: u8, block: FreeBlock) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
-        list.push(kept);
+        list.push(block);
         self.room.set(self.room.get() - class_size(class));
         self.blocks.store(self.blocks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -143,7 +143,7 @@ impl Shelf {
         while self.room.get() < PART {
             let class = self.next_class.get() % CLASSES + 1;
             match self.pop(class as u8) {
-                Some(kept) => back.push(kept),
+                Some(block) => back.push(block),
                 None => self.next_class.set(class),
             }
         }
@@ -153,8 +153,8 @@ impl Shelf {
     fn empty(&self) -> Chain {
         let mut all = Chain::new();
         for class in (1..).take(CLASSES) {
-            while let Some(kept) = self.pop(class) {
-                all.push(kept);
+            while let Some(block) = self.pop(class) {
+                all.push(block);
             }
         }
         all
@@ -175,14 +175,14 @@ pub(crate) fn set_generation(generation: u32) {
 /// system has no barrier for it, and none of a thread that is inside its shelf for too long. Those
 /// threads return their blocks themselves, at their next block or at their end.
 pub(crate) fn clear_all() -> Chain {
-    let mut taken = Chain::new();
+    let mut batch = Chain::new();
     let _guard = CLOSING.lock();
     per_thread::take_all(
         &SHELVES,
         |_| true,
         |shelf| &shelf.turn,
         per_thread::in_all_threads,
-        |shelf| taken.append(shelf.empty()),
+        |shelf| batch.append(shelf.empty()),
     );
-    taken
+    batch
 }

@@ -8,10 +8,10 @@ use std::thread_local;
 use usm_core::per_thread::{Claim, Claims};
 
 use super::cache::Cache;
-use super::nesting::Nesting;
+use super::destructor_queue::DestructorQueue;
 use super::shelf::Shelf;
 use super::{cache_default, thread_slot};
-use crate::block::{self, Kept};
+use crate::block::{self, FreeBlock};
 use crate::counters::{Counters, Event};
 use crate::fallible::try_into_raw;
 use crate::meminfo::MemInfo;
@@ -27,7 +27,7 @@ static LATE_COUNTERS: Counters = Counters::new();
 /// at fixed places only while they are small.
 pub(super) struct Local {
     cache: Cache,
-    nesting: Nesting,
+    destructors: DestructorQueue,
     /// `None` until the thread counts an event.
     shard: Cell<Option<&'static Claim<Counters>>>,
     /// `None` until the thread needs a block of a slab.
@@ -83,7 +83,7 @@ fn open<'a>() -> Option<&'a Local> {
     EXIT.try_with(|_| ()).ok()?;
     let new = try_into_raw(Local {
         cache: Cache::new(),
-        nesting: Nesting::new(),
+        destructors: DestructorQueue::new(),
         shard: Cell::new(None),
         shelf: Cell::new(None),
     })?;
@@ -150,29 +150,34 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
 }
 
 /// A block of `class` that this thread kept, with an unchanged prefix. Counts the events if
-/// `counted`. `None` also if finding the thread's data takes a call.
+/// `counts`. `None` also if finding the thread's data takes a call.
 #[inline(always)]
-pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<Kept> {
+pub(crate) fn take<const N: usize>(class: u8, counts: bool, events: [Event; N]) -> Option<FreeBlock> {
     let local = current()?;
-    if !counted {
+    if !counts {
         return local.cache.take(class);
     }
     let shard = local.shard.get()?;
-    let kept = local.cache.take(class)?;
+    let block = local.cache.take(class)?;
     events.into_iter().for_each(|event| shard.add_owned(event));
-    Some(kept)
+    Some(block)
 }
 
-/// Keeps a block of `class`, and counts the events if `counted`. If this thread keeps no blocks, or
+/// Keeps a block of `class`, and counts the events if `counts`. If this thread keeps no blocks, or
 /// finding its data takes a call, returns the block and does nothing.
 #[inline(always)]
-pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: [Event; N]) -> Option<Kept> {
-    let Some(local) = current() else { return Some(kept) };
-    if counted {
-        let Some(shard) = local.shard.get() else { return Some(kept) };
+pub(crate) fn put<const N: usize>(
+    class: u8,
+    block: FreeBlock,
+    counts: bool,
+    events: [Event; N],
+) -> Option<FreeBlock> {
+    let Some(local) = current() else { return Some(block) };
+    if counts {
+        let Some(shard) = local.shard.get() else { return Some(block) };
         events.into_iter().for_each(|event| shard.add_owned(event));
     }
-    local.cache.put(class, kept);
+    local.cache.put(class, block);
     None
 }
 
@@ -210,13 +215,13 @@ fn open_local<'a>() -> Option<&'a Local> {
 /// Begins the destructor of a block. False if the block waits until other destructors return.
 #[inline]
 pub(crate) fn begin_destructor(mi: NonNull<MemInfo>) -> bool {
-    current().or_else(open).is_none_or(|local| local.nesting.begin(mi))
+    current().or_else(open).is_none_or(|local| local.destructors.begin(mi))
 }
 
 /// Ends a destructor. If no other runs, begins that of a waiting block and returns the block.
 #[inline]
 pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
-    current().or_else(open)?.nesting.end()
+    current().or_else(open)?.destructors.end()
 }
 
 /// Frees all blocks that the calling thread keeps.

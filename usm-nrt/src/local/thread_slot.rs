@@ -151,7 +151,7 @@ mod cell {
         // An address in a program is never negative; a distance to a variable at a fixed place
         // always is. In a statically linked program the linker writes the distance in place of the
         // descriptor's address.
-        let known = if descriptor < 0 {
+        let stored_distance = if descriptor < 0 {
             descriptor
         } else {
             // A descriptor is a function and its argument, which stays constant after the first
@@ -163,7 +163,7 @@ mod cell {
             let [_, argument] = unsafe { argument.read_volatile() };
             argument
         };
-        if known < 0 && known == distance {
+        if stored_distance < 0 && stored_distance == distance {
             DISTANCE.store(distance, Ordering::Relaxed);
         }
         distance

@@ -7,7 +7,7 @@ use usm_core::AllocKind;
 
 use super::{HEADER, HEADER_ROOM, MemInfo, Request};
 use crate::block::{self, BUILTIN};
-use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owned, Owner};
+use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owner, OwnerSlot};
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::fallible;
@@ -59,8 +59,8 @@ impl MemInfo {
             return Self::allocate_observed(size, align);
         }
         if switches.is_cached() {
-            let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
-            if let Some(class) = block::class_for(HEADER_ROOM, size, aligned) {
+            let real_align = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+            if let Some(class) = block::class_for(HEADER_ROOM, size, real_align) {
                 let Some(block) = block::allocate_counted(class, switches) else {
                     return Self::allocate_observed(size, align);
                 };
@@ -87,8 +87,8 @@ impl MemInfo {
         if align > block::MAX_PADDED_ALIGN {
             return Self::allocate_observed(size, align);
         }
-        let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
-        let block = block::allocate_padded(HEADER_ROOM, size, aligned)?;
+        let real_align = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+        let block = block::allocate_padded(HEADER_ROOM, size, real_align)?;
         track::count_new(system::switches());
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })
@@ -200,7 +200,7 @@ impl MemInfo {
             return Err(Error::ReservedTag);
         }
         // SAFETY: same contract.
-        unsafe { Self::wrap_owner(data, size, Owned { owner, kind }) }
+        unsafe { Self::wrap_owner(data, size, OwnerSlot { owner, kind }) }
     }
 
     /// [`wrap_owned`](Self::wrap_owned) for all tags. On failure the caller keeps the object.
@@ -211,9 +211,10 @@ impl MemInfo {
     pub(crate) unsafe fn wrap_owner(
         data: *mut c_void,
         size: usize,
-        owned: Owned,
+        owner: OwnerSlot,
     ) -> Result<NonNull<Self>, Error> {
-        let record = fallible::try_into_raw(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
+        let record =
+            fallible::try_into_raw(owner).ok_or(Error::OutOfMemory { size: size_of::<OwnerSlot>() })?;
         // SAFETY: `drop_owner` reads the record as this type; the caller guarantees the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
         if mi.is_err() {
@@ -230,7 +231,8 @@ impl MemInfo {
 fn allocate_block(
     request: &Request<'_>,
 ) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
-    let Some(allocator) = request.allocator.filter(|named| !ptr::eq(named.as_ptr(), &raw const BUILTIN))
+    let Some(allocator) =
+        request.allocator.filter(|candidate| !ptr::eq(candidate.as_ptr(), &raw const BUILTIN))
     else {
         return builtin_block(request.size, request.align);
     };

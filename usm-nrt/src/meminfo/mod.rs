@@ -13,7 +13,7 @@ pub use request::Request;
 use usm_core::AllocKind;
 
 use crate::block::{self, BUILTIN};
-use crate::destructor::{self, Dtor, Owned, Owner};
+use crate::destructor::{self, Dtor, Owner, OwnerSlot};
 use crate::external::ExternalAllocator;
 use crate::refcount::RefCount;
 use crate::source;
@@ -132,15 +132,15 @@ impl MemInfo {
 
     /// The owner of the data, if the block has an owner record; a copy of it.
     pub fn owner(&self) -> Option<Owner> {
-        self.owned().map(|owned| owned.owner)
+        self.owned().map(|slot| slot.owner)
     }
 
     /// The whole record, if the block has one.
-    pub(crate) fn owned(&self) -> Option<Owned> {
+    pub(crate) fn owned(&self) -> Option<OwnerSlot> {
         if destructor::is_same_dtor(self.dtor, destructor::drop_owner) {
             // SAFETY: blocks with this destructor keep such a record there until they are
             // destroyed.
-            return Some(unsafe { self.dtor_info.cast::<Owned>().read() });
+            return Some(unsafe { self.dtor_info.cast::<OwnerSlot>().read() });
         }
         None
     }

@@ -11,7 +11,7 @@ use usm_nrt::container::*;
 use super::{Bytes, GRANTED, NESTED, assert_held, count, decref, incref};
 
 thread_local! {
-    static CURRENT: Cell<*mut Keyed> = const { Cell::new(ptr::null_mut()) };
+    static CURRENT: Cell<*mut HashContainer> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// A change inside a callback is refused; reading is not.
@@ -33,7 +33,7 @@ unsafe extern "C" fn equal(stored: *const u8, given: *const u8) -> c_int {
 }
 
 struct Program<const K: usize, const V: usize> {
-    d: *mut Keyed,
+    d: *mut HashContainer,
     /// Keys with their values in the order of insertion.
     model: Vec<([u8; K], [u8; V])>,
     counts: bool,

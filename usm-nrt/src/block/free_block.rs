@@ -10,7 +10,7 @@ use crate::system;
 
 /// A free block of a class, from its prefix on; the value owns the block. Two parts keep their
 /// content. The next owner needs the prefix, and the reference count still shows a second release.
-pub(crate) struct Kept(NonNull<Node>);
+pub(crate) struct FreeBlock(NonNull<Node>);
 
 #[repr(C)]
 struct Node {
@@ -20,7 +20,7 @@ struct Node {
     next: *mut Node,
 }
 
-impl Kept {
+impl FreeBlock {
     /// # Safety
     /// `block` is a live block of a class, which the caller gives up.
     #[inline(always)]
@@ -77,18 +77,18 @@ mod stack {
         }
 
         #[inline(always)]
-        pub(crate) fn push(&self, kept: Kept) {
-            // SAFETY: the smallest class has room for a node, and `kept` owns the block.
-            unsafe { (*kept.0.as_ptr()).next = self.0.get() };
-            self.0.set(kept.0.as_ptr());
+        pub(crate) fn push(&self, block: FreeBlock) {
+            // SAFETY: the smallest class has room for a node, and `block` owns the block.
+            unsafe { (*block.0.as_ptr()).next = self.0.get() };
+            self.0.set(block.0.as_ptr());
         }
 
         #[inline(always)]
-        pub(crate) fn pop(&self) -> Option<Kept> {
+        pub(crate) fn pop(&self) -> Option<FreeBlock> {
             let top = NonNull::new(self.0.get())?;
             // SAFETY: `push` wrote the node, and the stack has owned the block since.
             self.0.set(unsafe { (*top.as_ptr()).next });
-            Some(Kept(top))
+            Some(FreeBlock(top))
         }
     }
 
@@ -107,21 +107,21 @@ mod stack {
             self.count
         }
 
-        pub(crate) fn push(&mut self, kept: Kept) {
-            self.stack.push(kept);
+        pub(crate) fn push(&mut self, block: FreeBlock) {
+            self.stack.push(block);
             self.count += 1;
         }
 
         pub(crate) fn append(&mut self, mut other: Self) {
-            while let Some(kept) = other.pop() {
-                self.push(kept);
+            while let Some(block) = other.pop() {
+                self.push(block);
             }
         }
 
-        pub(crate) fn pop(&mut self) -> Option<Kept> {
-            let kept = self.stack.pop()?;
+        pub(crate) fn pop(&mut self) -> Option<FreeBlock> {
+            let block = self.stack.pop()?;
             self.count -= 1;
-            Some(kept)
+            Some(block)
         }
     }
 }

@@ -12,16 +12,16 @@ use crate::meminfo::MemInfo;
 pub(super) const DEEPEST: usize = 256;
 
 /// The nesting of one thread.
-pub(super) struct Nesting {
+pub(super) struct DestructorQueue {
     depth: Cell<usize>,
     /// Number of waiting blocks.
     count: Cell<usize>,
-    waiting: Cell<Vec<NonNull<MemInfo>>>,
+    queue: Cell<Vec<NonNull<MemInfo>>>,
 }
 
-impl Nesting {
+impl DestructorQueue {
     pub(super) const fn new() -> Self {
-        Self { depth: Cell::new(0), count: Cell::new(0), waiting: Cell::new(Vec::new()) }
+        Self { depth: Cell::new(0), count: Cell::new(0), queue: Cell::new(Vec::new()) }
     }
 
     /// Begins a destructor. Returns false if the block waits instead. Without memory for a waiting
@@ -46,22 +46,22 @@ impl Nesting {
 
     #[cold]
     fn wait(&self, mi: NonNull<MemInfo>) -> bool {
-        let mut waiting = self.waiting.take();
-        let has_room = waiting.try_reserve(1).is_ok();
+        let mut queue = self.queue.take();
+        let has_room = queue.try_reserve(1).is_ok();
         if has_room {
-            waiting.push(mi);
-            self.count.set(waiting.len());
+            queue.push(mi);
+            self.count.set(queue.len());
         }
-        self.waiting.set(waiting);
+        self.queue.set(queue);
         has_room
     }
 
     #[cold]
     fn next(&self) -> Option<NonNull<MemInfo>> {
-        let mut waiting = self.waiting.take();
-        let next = waiting.pop();
-        self.count.set(waiting.len());
-        self.waiting.set(waiting);
+        let mut queue = self.queue.take();
+        let next = queue.pop();
+        self.count.set(queue.len());
+        self.queue.set(queue);
         self.depth.set(usize::from(next.is_some()));
         next
     }

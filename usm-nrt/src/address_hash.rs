@@ -13,28 +13,28 @@ impl Spread {
 }
 
 impl BuildHasher for Spread {
-    type Hasher = Mixed;
+    type Hasher = HashState;
 
-    fn build_hasher(&self) -> Mixed {
-        Mixed(0)
+    fn build_hasher(&self) -> HashState {
+        HashState(0)
     }
 }
 
 /// Mixes an address. Its low bits are zero and its high bits alike, while hash tables use both ends
 /// of the hash.
-pub(crate) struct Mixed(u64);
+pub(crate) struct HashState(u64);
 
-impl Hasher for Mixed {
+impl Hasher for HashState {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.write_usize(usize::from(byte)));
     }
 
     fn write_usize(&mut self, value: usize) {
         // The final mix of MurmurHash3 (public domain).
-        let mut mixed = self.0 ^ value as u64;
-        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-        self.0 = mixed ^ (mixed >> 33);
+        let mut hash = self.0 ^ value as u64;
+        hash = (hash ^ (hash >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+        hash = (hash ^ (hash >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+        self.0 = hash ^ (hash >> 33);
     }
 
     fn finish(&self) -> u64 {

@@ -19,7 +19,7 @@ use super::{
 
 /// A dictionary or set of compiled code. Only its address leaves this crate.
 #[derive(Debug)]
-pub struct Keyed {
+pub struct HashContainer {
     pub(super) table: Table,
     pub(super) methods: Methods,
     /// Whether the container is being changed.
@@ -38,7 +38,7 @@ pub(super) struct Methods {
 }
 
 /// The permission to change a container; returned on drop.
-struct Turn(*mut Keyed);
+struct Turn(*mut HashContainer);
 
 impl Turn {
     /// `None` if another caller has the permission.
@@ -46,7 +46,7 @@ impl Turn {
     /// # Safety
     /// `this` is live. While the permission is held only its holder frees the container.
     #[inline(always)]
-    unsafe fn take(this: *mut Keyed) -> Option<Self> {
+    unsafe fn take(this: *mut HashContainer) -> Option<Self> {
         // SAFETY: as the caller promises.
         let busy = unsafe { &mut (*this).busy };
         if *busy {
@@ -65,7 +65,7 @@ impl Drop for Turn {
     }
 }
 
-impl Keyed {
+impl HashContainer {
     /// Writes an empty container to `out`. [`DICT_NO_MEMORY`] also if a size is negative or `out`
     /// is null.
     ///
@@ -76,12 +76,12 @@ impl Keyed {
             return DICT_NO_MEMORY;
         }
         let table = slots.zip(Shape::new(key, value)).and_then(|(slots, shape)| Table::new(slots, shape));
-        let held = table.and_then(|table| {
+        let owner = table.and_then(|table| {
             Memory::store_in_block(Self { table, methods: Methods::default(), busy: false })
         });
-        let Some(held) = held else { return DICT_NO_MEMORY };
+        let Some(owner) = owner else { return DICT_NO_MEMORY };
         // SAFETY: room, as the caller promises.
-        unsafe { out.write(held.as_ptr()) };
+        unsafe { out.write(owner.as_ptr()) };
         OK
     }
 
@@ -90,8 +90,8 @@ impl Keyed {
     #[inline]
     pub(super) unsafe fn set_methods(this: *mut Self, methods: Methods) {
         // SAFETY: null or live, as the caller promises.
-        if let Some(keyed) = unsafe { this.as_mut() } {
-            keyed.methods = methods;
+        if let Some(owner) = unsafe { this.as_mut() } {
+            owner.methods = methods;
         }
     }
 
@@ -102,7 +102,7 @@ impl Keyed {
     #[inline]
     pub(super) unsafe fn length(this: *const Self) -> isize {
         // SAFETY: null or live, as the caller promises.
-        unsafe { this.as_ref() }.map_or(0, |keyed| keyed.table.used() as isize)
+        unsafe { this.as_ref() }.map_or(0, |owner| owner.table.used() as isize)
     }
 
     /// Releases every element, in order, and frees the container. Leaks it if it is being changed.
@@ -115,9 +115,9 @@ impl Keyed {
         let Some(turn) = (unsafe { Turn::take(this) }) else { return };
         // SAFETY: live; the reference ends before a callback runs.
         let Self { table, methods, .. } = unsafe { &*this };
-        let (methods, filled) = (*methods, table.filled());
+        let (methods, filled_rows) = (*methods, table.filled());
         if methods.key_decref.is_some() || methods.value_decref.is_some() {
-            for position in 0..filled {
+            for position in 0..filled_rows {
                 // SAFETY: live; the reference ends before a callback runs.
                 let table = unsafe { &mut (*this).table };
                 if !table.is_live(position) {
@@ -216,8 +216,8 @@ impl Keyed {
         // SAFETY: live.
         let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
         // SAFETY: live; the reference ends before a callback runs.
-        let keyed = unsafe { &mut *this };
-        let (table, methods) = (&mut keyed.table, keyed.methods);
+        let owner = unsafe { &mut *this };
+        let (table, methods) = (&mut owner.table, owner.methods);
         let Some(row) = usize::try_from(position).ok().filter(|&row| table.is_live(row)) else {
             return DICT_MUTATED;
         };
@@ -258,11 +258,11 @@ impl Keyed {
     /// As for [`Self::set_methods`]; both outputs are null or have room.
     pub(super) unsafe fn pop(this: *mut Self, key: *mut u8, value: *mut u8) -> c_int {
         // SAFETY: null or live; no callback runs.
-        let Some(keyed) = (unsafe { this.as_mut() }) else { return DICT_EMPTY };
-        if keyed.busy {
+        let Some(owner) = (unsafe { this.as_mut() }) else { return DICT_EMPTY };
+        if owner.busy {
             return DICT_MUTATED;
         }
-        let table = &mut keyed.table;
+        let table = &mut owner.table;
         let Some(row) = table.pop() else { return DICT_EMPTY };
         let shape = table.shape();
         if !key.is_null() {
@@ -288,10 +288,10 @@ impl Keyed {
 }
 
 /// # Safety
-/// As for [`Keyed::insert`]; the search for the key ended at `vacant`.
+/// As for [`HashContainer::insert`]; the search for the key ended at `vacant`.
 #[inline(always)]
 unsafe fn add(
-    this: *mut Keyed,
+    this: *mut HashContainer,
     vacant: Probe,
     key: *const u8,
     hash: usize,
@@ -299,16 +299,16 @@ unsafe fn add(
     old: *mut u8,
 ) -> c_int {
     // SAFETY: live; the reference ends before a callback runs.
-    let keyed = unsafe { &mut *this };
-    let (table, methods) = (&mut keyed.table, keyed.methods);
+    let owner = unsafe { &mut *this };
+    let (table, methods) = (&mut owner.table, owner.methods);
     // SAFETY: null, or room for a value.
     unsafe { zero(old, table.shape().value) };
-    let moved = table.is_full();
-    if moved && !table.rebuild() {
+    let has_moved = table.is_full();
+    if has_moved && !table.rebuild() {
         return DICT_NO_MEMORY;
     }
     // SAFETY: as the caller promises; the table is not full.
-    unsafe { by_width!(table.width(), push(table, vacant, moved, key, hash, value)) };
+    unsafe { by_width!(table.width(), push(table, vacant, has_moved, key, hash, value)) };
     // SAFETY: the added element.
     unsafe { call(methods.key_incref, key) };
     // SAFETY: as above.
@@ -322,23 +322,23 @@ unsafe fn add(
 unsafe fn push<S: Slot>(
     table: &mut Table,
     vacant: Probe,
-    moved: bool,
+    has_moved: bool,
     key: *const u8,
     hash: usize,
     value: *const u8,
 ) {
-    let vacant = if moved { table.vacant::<S>(hash) } else { vacant };
+    let vacant = if has_moved { table.vacant::<S>(hash) } else { vacant };
     // SAFETY: as the caller promises.
     unsafe { table.push::<S>(vacant, hash, key, value) }
 }
 
 /// # Safety
-/// As for [`Keyed::insert`]; `row` is live.
+/// As for [`HashContainer::insert`]; `row` is live.
 #[inline(always)]
-unsafe fn exchange(this: *mut Keyed, row: usize, value: *const u8, old: *mut u8) -> c_int {
+unsafe fn exchange(this: *mut HashContainer, row: usize, value: *const u8, old: *mut u8) -> c_int {
     // SAFETY: live; the reference ends before a callback runs.
-    let keyed = unsafe { &mut *this };
-    let (table, methods) = (&mut keyed.table, keyed.methods);
+    let owner = unsafe { &mut *this };
+    let (table, methods) = (&mut owner.table, owner.methods);
     let (place, size) = (table.value(row), table.shape().value);
     if old.is_null() {
         // There is no room to keep the old value for the callback, so it is released in place.
