@@ -357,10 +357,10 @@ impl<T: Element, B: Backend + 'static> Array<T, B> {
     }
 }
 
-fn check_context<B: Backend>(queue: &Queue<B>, found: u64) -> Result<()> {
+fn check_context<B: Backend>(queue: &Queue<B>, actual: u64) -> Result<()> {
     let expected = queue.context().id();
-    if expected != found {
-        return Err(usm_core::ErrorKind::WrongContext { expected, found }.into());
+    if expected != actual {
+        return Err(usm_core::ErrorKind::WrongContext { expected, found: actual }.into());
     }
     Ok(())
 }

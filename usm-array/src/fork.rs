@@ -33,11 +33,11 @@ struct Place {
     /// Number of threads inside.
     inside: AtomicUsize,
     /// Whether a thread forks; the others then wait before they enter.
-    forking: AtomicBool,
+    is_forking: AtomicBool,
 }
 
 static PLACES: [Place; 2] =
-    [const { Place { inside: AtomicUsize::new(0), forking: AtomicBool::new(false) } }; 2];
+    [const { Place { inside: AtomicUsize::new(0), is_forking: AtomicBool::new(false) } }; 2];
 
 std::thread_local! {
     /// How often the thread is inside of each place. A fork waits for its outermost guard, so the
@@ -58,15 +58,15 @@ pub struct Inside<const PLACE: usize>(PhantomData<*const ()>);
 
 #[inline]
 pub fn enter<const PLACE: usize>() -> Inside<PLACE> {
-    let Place { inside, forking } = &PLACES[PLACE];
+    let Place { inside, is_forking } = &PLACES[PLACE];
     let is_nested = nest::<PLACE>(1) > 0;
     loop {
         inside.fetch_add(1, Ordering::SeqCst);
-        if is_nested || !forking.load(Ordering::SeqCst) {
+        if is_nested || !is_forking.load(Ordering::SeqCst) {
             return Inside(PhantomData);
         }
         inside.fetch_sub(1, Ordering::SeqCst);
-        while forking.load(Ordering::Acquire) {
+        while is_forking.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
     }
@@ -75,11 +75,11 @@ pub fn enter<const PLACE: usize>() -> Inside<PLACE> {
 /// [`enter`], or `None` while a thread forks.
 #[inline]
 pub fn try_enter<const PLACE: usize>() -> Option<Inside<PLACE>> {
-    let Place { inside, forking } = &PLACES[PLACE];
+    let Place { inside, is_forking } = &PLACES[PLACE];
     let is_nested = nest::<PLACE>(1) > 0;
     inside.fetch_add(1, Ordering::SeqCst);
-    let entered = Inside(PhantomData);
-    (is_nested || !forking.load(Ordering::SeqCst)).then_some(entered)
+    let guard = Inside(PhantomData);
+    (is_nested || !is_forking.load(Ordering::SeqCst)).then_some(guard)
 }
 
 impl<const PLACE: usize> Drop for Inside<PLACE> {
@@ -106,15 +106,15 @@ pub fn prepare<const PLACE: usize>() {
     const LIMIT: Duration = Duration::from_secs(2);
 
     unsafe extern "C" fn before<const PLACE: usize>() {
-        let Place { inside, forking } = &PLACES[PLACE];
-        forking.store(true, Ordering::SeqCst);
+        let Place { inside, is_forking } = &PLACES[PLACE];
+        is_forking.store(true, Ordering::SeqCst);
         let start = Instant::now();
         while inside.load(Ordering::SeqCst) != 0 && start.elapsed() < LIMIT {
             std::thread::yield_now();
         }
     }
     unsafe extern "C" fn parent<const PLACE: usize>() {
-        PLACES[PLACE].forking.store(false, Ordering::Release);
+        PLACES[PLACE].is_forking.store(false, Ordering::Release);
     }
     unsafe extern "C" fn child<const PLACE: usize>() {
         if PLACE == TURNS {
@@ -124,7 +124,7 @@ pub fn prepare<const PLACE: usize>() {
             }
         }
         PLACES[PLACE].inside.store(0, Ordering::SeqCst);
-        PLACES[PLACE].forking.store(false, Ordering::Release);
+        PLACES[PLACE].is_forking.store(false, Ordering::Release);
     }
     static DONE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     if !DONE[PLACE].swap(true, Ordering::Relaxed) {

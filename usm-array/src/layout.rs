@@ -93,10 +93,10 @@ impl Layout {
     /// contiguous in that order only.
     fn normal_strides(&self) -> Axes {
         let (mut strides, mut step) = (self.strides.clone(), self.item as isize);
-        let unused = self.nbytes() == 0;
+        let is_empty = self.nbytes() == 0;
         let mut normalise = |axis: usize| {
             let extent = self.shape[axis];
-            if unused || extent == 1 {
+            if is_empty || extent == 1 {
                 strides[axis] = step;
             }
             // A repeated axis lies in no bytes of its own.
@@ -356,17 +356,17 @@ impl Layout {
     /// # Errors
     /// [`Error::Broadcast`], also for a shape that no array has.
     pub fn broadcast_to(&self, shape: &[isize]) -> Result<Self> {
-        let refused = || Error::Broadcast { from: self.shape.clone(), to: shape.into() };
-        let missing = shape.len().checked_sub(self.ndim()).ok_or_else(refused)?;
+        let broadcast_error = || Error::Broadcast { from: self.shape.clone(), to: shape.into() };
+        let new_axes = shape.len().checked_sub(self.ndim()).ok_or_else(broadcast_error)?;
         // An extent below 0 is one that is too large here.
-        Self::check_shape(self.item, bytemuck::cast_slice(shape)).map_err(|_| refused())?;
+        Self::check_shape(self.item, bytemuck::cast_slice(shape)).map_err(|_| broadcast_error())?;
         let mut strides = Axes::filled(shape.len(), 0);
         for (axis, (extent, stride)) in self.shape.iter().zip(&self.strides).enumerate() {
-            let target = shape[missing + axis];
+            let target = shape[new_axes + axis];
             if *extent == target {
-                strides[missing + axis] = *stride;
+                strides[new_axes + axis] = *stride;
             } else if *extent != 1 {
-                return Err(refused());
+                return Err(broadcast_error());
             }
         }
         Ok(Self { item: self.item, shape: shape.into(), strides, offset: self.offset })
@@ -374,8 +374,8 @@ impl Layout {
 
     /// Writes packed elements in C order to their places in `target`, which starts at byte `start`
     /// of the memory. If elements share bytes, the last one stays.
-    pub(crate) fn scatter(&self, target: &mut [u8], start: usize, packed: &[u8]) {
-        for (number, element) in packed.chunks_exact(self.item.max(1)).enumerate() {
+    pub(crate) fn scatter(&self, target: &mut [u8], start: usize, source: &[u8]) {
+        for (number, element) in source.chunks_exact(self.item.max(1)).enumerate() {
             let (mut rest, mut to) = (number, self.offset - start);
             for (extent, stride) in self.shape.iter().zip(&self.strides).rev() {
                 let index = rest % extent.unsigned_abs();

@@ -9,6 +9,7 @@
 mod access;
 mod array;
 mod axes;
+mod block_lock;
 pub mod copy;
 mod error;
 #[doc(hidden)]
@@ -18,7 +19,6 @@ mod reserve;
 mod reshape;
 mod select;
 mod storage;
-mod turn;
 mod turns;
 
 pub use access::StableBytes;

@@ -12,37 +12,38 @@ impl Layout {
     /// [`Error::Reshape`].
     pub fn reshaped(&self, mut shape: Axes) -> Result<Self> {
         let request = shape.clone();
-        let refused = |reason| Error::Reshape { from: self.shape.clone(), to: request.clone(), reason };
-        let mut known = request.iter().filter(|extent| **extent != -1);
-        let known = known.try_fold(
-            1_isize,
-            |product, extent| {
-                if *extent < 0 { None } else { product.checked_mul(*extent) }
-            },
-        );
-        let known = known.ok_or_else(|| refused("an extent is negative or too large"))?;
+        let reshape_error = |reason| Error::Reshape { from: self.shape.clone(), to: request.clone(), reason };
+        let mut extents = request.iter().filter(|extent| **extent != -1);
+        let product =
+            extents.try_fold(
+                1_isize,
+                |product, extent| {
+                    if *extent < 0 { None } else { product.checked_mul(*extent) }
+                },
+            );
+        let product = product.ok_or_else(|| reshape_error("an extent is negative or too large"))?;
         let len = self.len() as isize;
         let mut guesses = shape.iter_mut().filter(|extent| **extent == -1);
         match (guesses.next(), guesses.next()) {
-            (Some(guess), None) if known != 0 && len % known == 0 => *guess = len / known,
-            (None, _) if known == len => {}
-            (Some(_), Some(_)) => return Err(refused("more than one -1")),
-            _ => return Err(refused("the number of elements differs")),
+            (Some(guess), None) if product != 0 && len % product == 0 => *guess = len / product,
+            (None, _) if product == len => {}
+            (Some(_), Some(_)) => return Err(reshape_error("more than one -1")),
+            _ => return Err(reshape_error("the number of elements differs")),
         }
         if shape.len() > MAX_DIMS {
-            return Err(refused("more than 64 dimensions"));
+            return Err(reshape_error("more than 64 dimensions"));
         }
         if len == 0 {
             let extents: Vec<usize> = shape.iter().map(|extent| extent.unsigned_abs()).collect();
             let layout = Self::contiguous(self.itemsize(), &extents);
-            let layout = layout.map_err(|_| refused("the size in bytes does not fit 63 bits"))?;
+            let layout = layout.map_err(|_| reshape_error("the size in bytes does not fit 63 bits"))?;
             return Ok(layout.moved_to(self.offset));
         }
         let strides = match self.is_c_contiguous() {
             true => shape.packed_strides(self.itemsize()),
             false => {
                 let strides = self.strides_of(&shape);
-                strides.ok_or_else(|| refused("the strides do not allow it; copy it first"))?
+                strides.ok_or_else(|| reshape_error("the strides do not allow it; copy it first"))?
             }
         };
         Ok(Self::of_normal(self.itemsize(), shape, strides, self.offset))
@@ -57,14 +58,15 @@ impl Layout {
         let (mut old, mut new) = (0, 0);
         // Each round takes the fewest axes of both with as many elements. The products stay below
         // the number of elements, and both reach it at the same time.
-        while let (Some(&(extent, _)), Some(&wanted)) = (axes.get(old), shape.get(new)) {
-            let (mut here, mut there, mut old_end, mut new_end) = (extent, wanted, old + 1, new + 1);
-            while here != there {
-                if here < there {
-                    here *= axes.get(old_end)?.0;
+        while let (Some(&(extent, _)), Some(&target_extent)) = (axes.get(old), shape.get(new)) {
+            let (mut old_extent, mut new_extent, mut old_end, mut new_end) =
+                (extent, target_extent, old + 1, new + 1);
+            while old_extent != new_extent {
+                if old_extent < new_extent {
+                    old_extent *= axes.get(old_end)?.0;
                     old_end += 1;
                 } else {
-                    there *= shape.get(new_end)?;
+                    new_extent *= shape.get(new_end)?;
                     new_end += 1;
                 }
             }

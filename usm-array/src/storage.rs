@@ -10,9 +10,9 @@ use std::time::Duration;
 use usm_core::backend::{Backend, MemAdvice};
 use usm_core::{Access, AllocKind, Allocation, Block, Context, ErrorKind, Event, Queue, Usage};
 
+use crate::block_lock::TurnLock;
 use crate::error::{Error, Result};
 use crate::fork;
-use crate::turn::TurnLock;
 use crate::turns;
 
 /// A value that belongs to memory and is dropped with it, such as the object that lent it. `()` is

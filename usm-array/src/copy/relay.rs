@@ -29,19 +29,19 @@ pub(super) fn from_peer<B: Backend + 'static, O: Owner<B>>(
     let beside = |end: &End<'_, B, O>| end.scratch(AllocKind::Device, end.layout.nbytes());
     // Strided layouts are packed on their device.
     let packed_src = if src.layout.is_c_contiguous() { None } else { Some(beside(src)?) };
-    if let Some(packed) = &packed_src {
-        src.in_order(packed, |dst| now(dst, src))?;
+    if let Some(buffer) = &packed_src {
+        src.in_order(buffer, |dst| now(dst, src))?;
     }
     let packed_dst = if dst.layout.is_c_contiguous() { None } else { Some(beside(dst)?) };
     let len = dst.layout.nbytes();
-    let to = packed_dst.as_ref().map_or((dst.storage, dst.span().0), |packed| (packed, 0));
-    let from = packed_src.as_ref().map_or((src.storage, src.span().0), |packed| (packed, 0));
+    let to = packed_dst.as_ref().map_or((dst.storage, dst.span().0), |buffer| (buffer, 0));
+    let from = packed_src.as_ref().map_or((src.storage, src.span().0), |buffer| (buffer, 0));
     match block::from_peer(dst.queue, to, from, len) {
         Ok(event) => event.wait()?,
         Err(Error::Core(CoreError { kind: ErrorKind::Unsupported { .. }, .. })) => return Ok(false),
         Err(error) => return Err(error),
     }
-    packed_dst.map_or(Ok(()), |packed| dst.in_order(&packed, |src| now(dst, src)))?;
+    packed_dst.map_or(Ok(()), |buffer| dst.in_order(&buffer, |src| now(dst, src)))?;
     Ok(true)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn through_process<B: Backend + 'static, O: Owner<B>>(
     let mut spare = reserve::zeroed(PART.min(len.saturating_sub(PART)))?;
     for start in (0..len).step_by(PART) {
         let next = start + PART;
-        let (outcome, ahead) = std::thread::scope(|scope| {
+        let (outcome, prefetch) = std::thread::scope(|scope| {
             let target = std::mem::take(&mut spare);
             let reader = (next < len).then(|| scope.spawn(move || read(next, target)));
             let count = PART.min(len - start);
@@ -70,9 +70,9 @@ pub(super) fn through_process<B: Backend + 'static, O: Owner<B>>(
             (outcome, reader.map(|reader| reader.join()))
         });
         outcome?;
-        if let Some(ahead) = ahead {
-            let ahead = ahead.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let last = std::mem::replace(&mut part, Arc::new(ahead));
+        if let Some(prefetch) = prefetch {
+            let prefetch = prefetch.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let last = std::mem::replace(&mut part, Arc::new(prefetch));
             spare = Arc::into_inner(last).unwrap_or_default();
         }
     }

@@ -14,9 +14,9 @@ use crate::fork;
 #[derive(Debug)]
 pub(crate) struct TurnLock {
     lock: Mutex<()>,
-    /// Twice the number of forks up to the process that saw the lock free; one more while a thread
-    /// of that process looks.
-    seen: AtomicUsize,
+    /// `2 * forks` once the process after so many forks found the lock free; one more while a
+    /// thread of that process checks.
+    fork_mark: AtomicUsize,
     /// The launches of one process that are under way, and may release the lock in between: their
     /// number in the lower half, the number of forks up to that process in the upper half.
     launches: AtomicU64,
@@ -24,8 +24,8 @@ pub(crate) struct TurnLock {
 
 impl TurnLock {
     pub(crate) fn new() -> Self {
-        let seen = AtomicUsize::new(2 * fork::count());
-        Self { lock: Mutex::new(()), seen, launches: AtomicU64::new(0) }
+        let fork_mark = AtomicUsize::new(2 * fork::count());
+        Self { lock: Mutex::new(()), fork_mark, launches: AtomicU64::new(0) }
     }
 
     /// Begins a launch that may release the lock in between. A child that is forked meanwhile is
@@ -73,7 +73,7 @@ impl TurnLock {
         }
         match self.lock.try_lock() {
             Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -84,19 +84,21 @@ impl TurnLock {
     fn check_held_at_fork(&self) -> Result<()> {
         let free = 2 * fork::count();
         loop {
-            let seen = self.seen.load(Ordering::Acquire);
-            if seen == free {
+            let fork_mark = self.fork_mark.load(Ordering::Acquire);
+            if fork_mark == free {
                 return Ok(());
             }
             let looks = free + 1;
             let order = (Ordering::Acquire, Ordering::Relaxed);
-            if seen == looks || self.seen.compare_exchange(seen, looks, order.0, order.1).is_err() {
+            if fork_mark == looks
+                || self.fork_mark.compare_exchange(fork_mark, looks, order.0, order.1).is_err()
+            {
                 std::thread::yield_now();
                 continue;
             }
-            let held = matches!(self.lock.try_lock(), Err(TryLockError::WouldBlock));
-            self.seen.store(if held { seen } else { free }, Ordering::Release);
-            return if held { Err(ErrorKind::Forked.into()) } else { Ok(()) };
+            let is_held = matches!(self.lock.try_lock(), Err(TryLockError::WouldBlock));
+            self.fork_mark.store(if is_held { fork_mark } else { free }, Ordering::Release);
+            return if is_held { Err(ErrorKind::Forked.into()) } else { Ok(()) };
         }
     }
 }
