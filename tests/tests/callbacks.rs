@@ -16,7 +16,7 @@ use usm_core::history::{Operation, Record};
 use usm_core::{AllocKind, Allocation, Block, Context, Lender, MemorySource, Pending, Request};
 use usm_interface::Dtype;
 use usm_interface::arrow::{Column, abi as arrow};
-use usm_interface::dlpack::abi::{self, Managed};
+use usm_interface::dlpack::abi::{self, OwnedTensor};
 use usm_interface::dlpack::{Device, Tensor};
 use usm_interface::{Field, Policy, dict};
 use usm_nrt::api::NUMBA_API;
@@ -523,7 +523,7 @@ fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
     assert_eq!(panic_of(|| drop(export())), "kept by a tensor");
     assert_eq!(panic_of(|| drop(legacy())), "kept by a tensor");
     // C receives the structure and calls its deleter.
-    let raw = Managed::into_raw(export());
+    let raw = OwnedTensor::into_raw(export());
     // SAFETY: live until its deleter runs.
     let deleter = unsafe { raw.as_ref() }.deleter.expect("a deleter");
     // SAFETY: called once.

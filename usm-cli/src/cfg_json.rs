@@ -63,8 +63,8 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Record>> {
         }
         records
     };
-    if let Some(unused) = json.unused() {
-        crate::output::warning(unused);
+    if let Some(unused_field) = json.unused() {
+        crate::output::warning(unused_field);
     }
     Ok(records)
 }
@@ -99,16 +99,16 @@ fn functions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, 
 impl TryFrom<Vec<JsonBlock>> for Function {
     type Error = String;
 
-    fn try_from(described: Vec<JsonBlock>) -> Result<Self, String> {
+    fn try_from(json_blocks: Vec<JsonBlock>) -> Result<Self, String> {
         let mut builder = CfgBuilder::new();
         let mut ids = HashMap::new();
-        for block in &described {
+        for block in &json_blocks {
             if ids.insert(block.name.as_str(), builder.block(block.raising)).is_some() {
                 return Err(format!("the block {:?} comes twice", block.name));
             }
         }
         let (mut values, mut names) = (HashMap::new(), Vec::new());
-        for block in &described {
+        for block in &json_blocks {
             let at = |field: &str, index| format!("block {:?}: {field}[{index}]", block.name);
             // Every block was given an id above.
             let Some(&from) = ids.get(block.name.as_str()) else { continue };
@@ -139,7 +139,7 @@ impl TryFrom<Vec<JsonBlock>> for Function {
         }
         let cfg = builder.build().map_err(|error| error.to_string())?;
         drop((ids, values));
-        let blocks = described.into_iter().map(|block| block.name).collect();
+        let blocks = json_blocks.into_iter().map(|block| block.name).collect();
         Ok(Self { cfg, blocks, values: names })
     }
 }

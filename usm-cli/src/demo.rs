@@ -16,8 +16,8 @@ use usm_pool::{Graph, Options, Plan, Queue as PlanQueue, plan_graph, svg, verify
 
 use crate::backends;
 use crate::error::{Error, Exit, Result, write_file};
+use crate::escape::EscapedText;
 use crate::output::line;
-use crate::shown::Shown;
 use crate::temporary;
 use usm_plan::{graph_json, units};
 
@@ -72,12 +72,12 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
             Ok(devices) => {
                 for device in devices {
                     let info = device.info();
-                    line(format_args!("   {:<20} {}", backends::name(&info), Shown(info.name)))?;
+                    line(format_args!("   {:<20} {}", backends::name(&info), EscapedText(info.name)))?;
                 }
             }
             // `usm devices` prints the whole reason.
             Err(absence) => {
-                line(format_args!("   {:<20} not here: {}", runtime.name(), Shown(absence.in_short())))?
+                line(format_args!("   {:<20} not here: {}", runtime.name(), EscapedText(absence.in_short())))?
             }
         }
     }
@@ -161,17 +161,17 @@ fn kernels(queue: &Queue<Dyn>) -> Result<()> {
     let mut large = UsmVec::<f32, Device, _>::from_slice(queue, &numbers(1000)).map_err(failed)?;
     let range = NdRange::new([1000], [10]).map_err(failed)?;
     let _ = Launch::new(queue, range).run(reverse, (&mut large,)).map_err(failed)?;
-    let found = large.to_vec(queue).map_err(failed)?;
+    let values = large.to_vec(queue).map_err(failed)?;
     let mut expected = numbers(1000);
     reverse_plain(&mut expected, 10);
-    check_result(found == expected, "the kernel on a thousand numbers")?;
+    check_result(values == expected, "the kernel on a thousand numbers")?;
     line(format_args!(
         "   0..1000, 100 groups of 10:   {:?} ... {:?}, as a plain loop",
-        found[0], found[999]
+        values[0], values[999]
     ))?;
 
-    let refused = NdRange::new([1000], [7]).err().ok_or_else(|| failed("a bad range was accepted"))?;
-    line(format_args!("   1000 in groups of 7:         refused: {refused}"))
+    let refusal = NdRange::new([1000], [7]).err().ok_or_else(|| failed("a bad range was accepted"))?;
+    line(format_args!("   1000 in groups of 7:         refused: {refusal}"))
 }
 
 fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
@@ -180,7 +180,7 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
     let (base, len) = (array.allocation().block().address() as u64, array.allocation().size() as u64);
     let info = queue.context().info();
     // SYCL counts strides in elements and names its device; NumPy counts them in bytes.
-    let written = if info.backend == BackendKind::Sycl {
+    let text = if info.backend == BackendKind::Sycl {
         let selector = backends::name(info);
         let device = selector.trim_start_matches("sycl:");
         format!(
@@ -192,9 +192,9 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
         )
     };
     line("   Python libraries pass arrays as dictionaries. This one describes 2 x 3 floats of ours:\n")?;
-    line(format_args!("   {written}\n"))?;
+    line(format_args!("   {text}\n"))?;
     let mut table = [Field::EMPTY; 4];
-    let read = dict::parse::<8>(&written, None, &Policy::default(), &mut table).map_err(failed)?;
+    let read = dict::parse::<8>(&text, None, &Policy::default(), &mut table).map_err(failed)?;
     read.check_inside(Allocation { base, len }).map_err(failed)?;
     let layout = read.layout();
     line(format_args!(
@@ -206,24 +206,24 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
         layout.extent().high,
         layout.strides()
     ))?;
-    let mut again = String::new();
-    read.write(&mut again, Spelling::Python).map_err(failed)?;
+    let mut output = String::new();
+    read.write(&mut output, Spelling::Python).map_err(failed)?;
     let mut table = [Field::EMPTY; 4];
-    let same = dict::parse::<8>(&again, None, &Policy::default(), &mut table).map_err(failed)?;
+    let same = dict::parse::<8>(&output, None, &Policy::default(), &mut table).map_err(failed)?;
     check_result(same.layout() == layout && same.address() == Some(base), "a dictionary written back")?;
-    let longer = written.replace("(2, 3)", "(3, 3)");
+    let longer = text.replace("(2, 3)", "(3, 3)");
     let mut table = [Field::EMPTY; 4];
     let read = dict::parse::<8>(&longer, None, &Policy::default(), &mut table).map_err(failed)?;
-    let refused = read.check_inside(Allocation { base, len }).err();
-    let refused = refused.ok_or_else(|| failed("an array outside of its allocation was accepted"))?;
+    let refusal = read.check_inside(Allocation { base, len }).err();
+    let refusal = refusal.ok_or_else(|| failed("an array outside of its allocation was accepted"))?;
     line("   The same with shape (3, 3) would reach beyond the memory:")?;
-    line(format_args!("   refused: {refused}"))
+    line(format_args!("   refused: {refusal}"))
 }
 
 fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     heading(6, "The memory of a network")?;
     let graph = graph_json::parse(NETWORK, &usm_plan::Hints::default())?.graph;
-    let made = |queue| {
+    let plan_for = |queue| {
         let mut options = Options::default();
         options.queue = queue;
         let (problem, plan) = plan_graph(&graph, &options).map_err(failed)?;
@@ -231,8 +231,8 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
         verify::graph(&graph, queue, &plan.ordering_edges, &plan.rows).map_err(failed)?;
         Ok::<Plan, Error>(plan)
     };
-    let plan = made(PlanQueue::InOrder)?;
-    let out_of_order = made(PlanQueue::OutOfOrder)?;
+    let plan = plan_for(PlanQueue::InOrder)?;
+    let out_of_order = plan_for(PlanQueue::OutOfOrder)?;
     let size = |bytes| units::shown(bytes);
     line(format_args!(
         "   MobileNet v2, {} operators. Their results, each in memory of its own:",
@@ -265,14 +265,14 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
             // The user asked for a tour, not for this file.
             Err(error) => {
                 let folder = std::env::temp_dir();
-                let folder = Shown(folder.display());
+                let folder = EscapedText(folder.display());
                 return line(format_args!(
                     "   The picture of the plan cannot be written to {folder}: {error}"
                 ));
             }
         },
     };
-    line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
+    line(format_args!("   The picture of the plan is in {}", EscapedText(path.display())))
 }
 
 /// Runs through the operators: each one claims its results and releases every tensor after its last
@@ -280,16 +280,16 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
 /// number of tensors.
 fn replay_plan(context: &Context<Dyn>, graph: &Graph, plan: &Plan) -> Result<usize> {
     let arena = Arena::new(plan, context, AllocKind::Device).map_err(failed)?;
-    let mut held = BTreeMap::new();
+    let mut live_tensors = BTreeMap::new();
     let mut turns = 0;
     for (time, op) in (0_u64..).zip(graph.ops()) {
         for &tensor in &op.outputs {
             let id = graph.tensors()[tensor].id;
             let claim = arena.tensor(id).and_then(|claim| Ok(claim.allocation()?)).map_err(failed)?;
-            held.insert(id, claim);
+            live_tensors.insert(id, claim);
             turns += 1;
         }
-        held.retain(|id, _| plan.row(*id).is_some_and(|row| row.upper > time + 1));
+        live_tensors.retain(|id, _| plan.row(*id).is_some_and(|row| row.upper > time + 1));
     }
     Ok(turns)
 }

@@ -7,8 +7,8 @@ use usm_plan::units;
 
 use crate::backends;
 use crate::error::{Exit, Result};
+use crate::escape::EscapedText;
 use crate::output;
-use crate::shown::Shown;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -109,7 +109,7 @@ fn describe() -> String {
             (Ok(_), Some(library)) => format!("found as {}", library.display()),
             (Ok(_), None) => "always there".to_owned(),
         };
-        text += &format!("{:<11} {}\n", runtime.name(), Shown(state));
+        text += &format!("{:<11} {}\n", runtime.name(), EscapedText(state));
     }
     for device in usm::runtimes().devices() {
         text += &format!("\n{}\n", device_lines(&device.info()));
@@ -121,11 +121,11 @@ fn device_lines(info: &DeviceInfo) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     let mut row = |what: &str, value: String| {
-        table.add_row([what, &Shown(value).to_string()]);
+        table.add_row([what, &EscapedText(value).to_string()]);
     };
     row("name", info.name.to_string());
-    let said = [("vendor", &info.vendor), ("platform", &info.platform), ("driver", &info.driver_version)];
-    for (what, words) in said.into_iter().filter(|(_, words)| !words.as_str().is_empty()) {
+    let details = [("vendor", &info.vendor), ("platform", &info.platform), ("driver", &info.driver_version)];
+    for (what, words) in details.into_iter().filter(|(_, words)| !words.as_str().is_empty()) {
         row(what, words.to_string());
     }
     row("type", info.device_type.to_string());

@@ -39,8 +39,8 @@ enum Form {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
-    let Arguments { file, kernel: name, emit: form, checked } = arguments;
-    if *checked && matches!(form, Form::Ir | Form::Rust) {
+    let Arguments { file, kernel: name, emit: form, checked: is_checked } = arguments;
+    if *is_checked && matches!(form, Form::Ir | Form::Rust) {
         return Err(Error::bad(
             "--checked is for opencl-c, cuda-c and spir-v: the others are for all launches",
         ));
@@ -49,19 +49,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let kernel = choose(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refusal_error(kernel, &refusal))?;
     let kernel = &*claims.name_unordered(kernel);
-    let printed = match form {
+    let text = match form {
         Form::Ir => text::write(kernel),
         Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None),
-        Form::OpenclC if *checked => emit::checked::opencl_c(kernel, &claims),
+        Form::OpenclC if *is_checked => emit::checked::opencl_c(kernel, &claims),
         Form::OpenclC => emit::opencl_c(kernel),
-        Form::CudaC if *checked => emit::checked::cuda_c(kernel, &claims),
+        Form::CudaC if *is_checked => emit::checked::cuda_c(kernel, &claims),
         Form::CudaC => emit::cuda_c(kernel),
         Form::SpirV => {
-            output::raw(&spirv(kernel, &claims, *checked)?)?;
+            output::raw(&spirv(kernel, &claims, *is_checked)?)?;
             return Ok(Exit::Done);
         }
     };
-    output::text(&printed)?;
+    output::text(&text)?;
     Ok(Exit::Done)
 }
 
@@ -74,38 +74,38 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Kernel>> {
         let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
         Error::bad("not UTF-8 text").at_line(line).in_file(file)
     })?;
-    let shown = file.display().to_string();
+    let file_name = file.display().to_string();
     let is_ir = file.extension().is_some_and(|extension| extension == "ir");
     if !is_ir {
-        return read_rust(source, &shown);
+        return read_rust(source, &file_name);
     }
     // Positions are in this text, until the kernel names the files of its positions.
     let kernel = text::parse(source).map_err(|refusal| {
         let place = refusal.place;
-        Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))
+        Error::bad(format!("{file_name}:{}:{}: {}", place.line, place.column, refusal.message))
     })?;
     verify(&kernel).map_err(|refusal| refusal_error(&kernel, &refusal))?;
     Ok(vec![kernel])
 }
 
-/// The kernels of a text in Rust; `shown` is its file in messages.
+/// The kernels of a text in Rust; `file_name` is its file in messages.
 #[cfg(feature = "jit")]
-fn read_rust(source: &str, shown: &str) -> Result<Vec<Kernel>> {
-    usm_kernel_rust::read(source, shown).map_err(|refused| match refused.out_of_memory {
-        true => Error::unable(refused),
-        false => Error::bad(refused),
+fn read_rust(source: &str, file_name: &str) -> Result<Vec<Kernel>> {
+    usm_kernel_rust::read(source, file_name).map_err(|refusal| match refusal.out_of_memory {
+        true => Error::unable(refusal),
+        false => Error::bad(refusal),
     })
 }
 
 /// The bytes of a SPIR-V module.
 #[cfg(feature = "jit")]
-fn spirv(kernel: &Kernel, claims: &proof::Claims, checked: bool) -> Result<Vec<u8>> {
-    Ok(if checked { emit::checked::spirv(kernel, claims) } else { emit::spirv(kernel) })
+fn spirv(kernel: &Kernel, claims: &proof::Claims, is_checked: bool) -> Result<Vec<u8>> {
+    Ok(if is_checked { emit::checked::spirv(kernel, claims) } else { emit::spirv(kernel) })
 }
 
 #[cfg(not(feature = "jit"))]
-fn read_rust(_: &str, shown: &str) -> Result<Vec<Kernel>> {
-    Err(without_jit(&format!("{shown}: reading Rust")))
+fn read_rust(_: &str, file_name: &str) -> Result<Vec<Kernel>> {
+    Err(without_jit(&format!("{file_name}: reading Rust")))
 }
 
 #[cfg(not(feature = "jit"))]

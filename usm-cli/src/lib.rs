@@ -26,10 +26,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::aot::{Shell, generate};
 
-use usm_plan::{error, input, shown};
+use usm_plan::{error, escape, input};
 
 use error::{Error, Exit, Result};
-use shown::Shown;
+use escape::EscapedText;
 
 pub use backends::prepare;
 
@@ -86,8 +86,8 @@ fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     // The generators also list the verbs that the help hides.
     let all = Cli::command();
-    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
-    let mut command = clap::Command::new("usm").args(all.get_arguments().cloned()).subcommands(shown);
+    let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let mut command = clap::Command::new("usm").args(all.get_arguments().cloned()).subcommands(verbs);
     generate(shell, &mut command, "usm", &mut script);
     output::raw(&script)?;
     Ok(Exit::Done)
@@ -114,10 +114,14 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     exit.code()
 }
 
-/// The error with its quoted arguments as [`Shown`].
+/// The error with its quoted arguments as [`EscapedText`].
 fn with_shown_arguments(error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let shown = arguments.iter().map(|argument| Shown(argument.to_string_lossy()).to_string());
-    Cli::try_parse_from(shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)
+    let escaped_arguments =
+        arguments.iter().map(|argument| EscapedText(argument.to_string_lossy()).to_string());
+    Cli::try_parse_from(escaped_arguments)
+        .err()
+        .filter(|second_error| second_error.kind() == error.kind())
+        .unwrap_or(error)
 }
 
 fn run(cli: &Cli, start: Instant) -> Result<Exit> {

@@ -1,5 +1,5 @@
 //! Standard output and standard error: all output passes through this file. Foreign text in it is
-//! [`Shown`]; the caller shows a name that may contain a newline. A reader that closed its end is
+//! [`EscapedText`]; the caller shows a name that may contain a newline. A reader that closed its end is
 //! no failure.
 
 use core::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use usm_plan::units;
 
 use crate::error::{Error, Result};
-use crate::shown::{JsonShown, Shown, ShownLines};
+use crate::escape::{EscapedJson, EscapedLines, EscapedText};
 
 /// Reads the argument that names a file to write, beside a description on standard output.
 pub(crate) fn file_to_write() -> impl TypedValueParser<Value = PathBuf> {
@@ -28,12 +28,12 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<()> {
 
 /// Writes lines to standard output.
 pub(crate) fn text(text: &str) -> Result<()> {
-    ignore_closed_pipe(write!(io::stdout().lock(), "{}", ShownLines(text)))
+    ignore_closed_pipe(write!(io::stdout().lock(), "{}", EscapedLines(text)))
 }
 
 /// Writes one line, or lines, to standard output.
 pub(crate) fn line(line: impl fmt::Display) -> Result<()> {
-    ignore_closed_pipe(writeln!(io::stdout().lock(), "{}", ShownLines(line)))
+    ignore_closed_pipe(writeln!(io::stdout().lock(), "{}", EscapedLines(line)))
 }
 
 /// Writes one JSON document on one line to standard output.
@@ -45,20 +45,20 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 
 /// Writes one JSON document on one line.
 pub(crate) fn json_to(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, JsonShown))?;
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, EscapedJson))?;
     out.write_all(b"\n")
 }
 
 /// Writes a warning to standard error. The command continues.
 pub(crate) fn warning(message: impl fmt::Display) {
     // A closed standard error has no reader.
-    let _ = writeln!(io::stderr(), "usm: warning: {}", Shown(message));
+    let _ = writeln!(io::stderr(), "usm: warning: {}", EscapedText(message));
 }
 
 /// Writes the command's failure to standard error.
 pub(crate) fn failure(error: &Error) {
     // The error's parts are already shown; its line breaks are a compiler's.
-    let _ = writeln!(io::stderr(), "usm: {}", ShownLines(error));
+    let _ = writeln!(io::stderr(), "usm: {}", EscapedLines(error));
 }
 
 /// Whether standard output still has a reader.
@@ -76,6 +76,6 @@ fn ignore_closed_pipe(result: io::Result<()>) -> Result<()> {
 
 /// The number of bytes with a readable unit and exactly: `95.25 MiB (99876928 bytes)`.
 pub(crate) fn bytes(bytes: u64) -> String {
-    let shown = units::shown(bytes);
-    if bytes < 1024 { shown } else { format!("{shown} ({bytes} bytes)") }
+    let size = units::shown(bytes);
+    if bytes < 1024 { size } else { format!("{size} ({bytes} bytes)") }
 }

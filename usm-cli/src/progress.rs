@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use usm_plan::units;
 
-use crate::shown::Shown;
+use crate::escape::EscapedText;
 
 /// A spinner, with a bar while a gap closes; the drop erases it. Draws nothing if standard error is
 /// no terminal.
@@ -23,14 +23,14 @@ const PARTS: u64 = 1000;
 impl Progress {
     pub(crate) fn start(message: impl Into<String>) -> Self {
         // indicatif draws to standard error and stays silent when that is no terminal.
-        let bar = ProgressBar::new_spinner().with_message(Shown(message.into()).to_string());
+        let bar = ProgressBar::new_spinner().with_message(EscapedText(message.into()).to_string());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
         // indicatif starts a thread, and panics if the system refuses it. A first thread, which has
         // ended, shows that the system allows one.
         let thread = || std::thread::Builder::new().spawn(|| ());
-        if std::io::stderr().is_terminal() && thread().is_ok_and(|ended| ended.join().is_ok()) {
+        if std::io::stderr().is_terminal() && thread().is_ok_and(|handle| handle.join().is_ok()) {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
         Self { bar, widest: AtomicU64::new(0) }
@@ -38,7 +38,7 @@ impl Progress {
 
     /// Replaces the message.
     pub(crate) fn set_message(&self, message: impl core::fmt::Display) {
-        self.bar.set_message(Shown(message).to_string());
+        self.bar.set_message(EscapedText(message).to_string());
     }
 
     /// Shows the closed fraction of the first gap between `peak` and `bound` (bytes), and the
@@ -53,8 +53,8 @@ impl Progress {
             self.bar.set_length(PARTS);
         }
         // At most PARTS.
-        let closed = u128::from(PARTS) * u128::from(widest - gap) / u128::from(widest.max(1));
-        self.bar.set_position(if gap == 0 { PARTS } else { closed as u64 });
+        let closed_parts = u128::from(PARTS) * u128::from(widest - gap) / u128::from(widest.max(1));
+        self.bar.set_position(if gap == 0 { PARTS } else { closed_parts as u64 });
         let percent = 100.0 * gap as f64 / bound.max(1) as f64;
         let peak = units::shown(peak);
         self.set_message(format!("searching: peak {peak}, {percent:.2} % above the bound, {nodes} nodes"));

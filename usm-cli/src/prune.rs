@@ -69,7 +69,7 @@ impl Arguments {
     /// The options. Refuses those that the method does not have.
     fn options(&self) -> Result<Options> {
         let method = self.method.map_or_else(MethodName::from_environment, Ok)?;
-        let refused = match method {
+        let conflict = match method {
             MethodName::Legacy if self.passes.is_some() => Some("--passes"),
             MethodName::Legacy | MethodName::Extended if self.subgraph_limit.is_some() => {
                 Some("--subgraph-limit")
@@ -77,7 +77,7 @@ impl Arguments {
             MethodName::Legacy | MethodName::Reference if self.web_limit.is_some() => Some("--web-limit"),
             _ => None,
         };
-        if let Some(option) = refused {
+        if let Some(option) = conflict {
             let method = method.to_possible_value();
             let name = method.as_ref().map_or("chosen", |method| method.get_name());
             return Err(Error::bad(format!("the {name} method has no such option")).in_field(option));
@@ -96,8 +96,7 @@ impl Arguments {
 }
 
 fn passes(list: &str) -> Result<Passes, String> {
-    Passes::parse(list)
-        .map_err(|unknown| format!("{unknown:?} is none of per_bb, diamond, fanout, fanout_raise"))
+    Passes::parse(list).map_err(|name| format!("{name:?} is none of per_bb, diamond, fanout, fanout_raise"))
 }
 
 /// One answer.
@@ -105,11 +104,11 @@ fn passes(list: &str) -> Result<Passes, String> {
 struct Answer<'a> {
     case: &'a str,
     #[serde(serialize_with = "as_map")]
-    functions: Vec<(&'a str, Pruned<'a>)>,
+    functions: Vec<(&'a str, PrunedFunction<'a>)>,
 }
 
 #[derive(Serialize)]
-struct Pruned<'a> {
+struct PrunedFunction<'a> {
     stats: Stats,
     #[serde(serialize_with = "as_map")]
     after: Vec<(&'a str, Vec<(JsonOp, &'a str)>)>,
@@ -192,11 +191,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
 }
 
 fn prune_record<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
-    let pruned = |(name, function): &'r mut (String, Function)| {
+    let prune_function = |(name, function): &'r mut (String, Function)| {
         let stats = Stats::new(prune(&mut function.cfg, options), options.method);
-        (name.as_str(), Pruned { stats, after: function.operations().collect() })
+        (name.as_str(), PrunedFunction { stats, after: function.operations().collect() })
     };
-    Answer { case: &record.case, functions: record.functions.iter_mut().map(pruned).collect() }
+    Answer { case: &record.case, functions: record.functions.iter_mut().map(prune_function).collect() }
 }
 
 /// Reads and writes LLVM IR.
@@ -207,17 +206,17 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
         let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
         Error::bad("not UTF-8 text").at_line(line).in_file(path)
     })?;
-    let pruned = prune_llvm(text, options).map_err(|error| {
+    let output_text = prune_llvm(text, options).map_err(|error| {
         // The message already begins with the line.
         let message = error.to_string();
         let reason = message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason);
         Error::bad(reason).at_line(error.line as u64).in_file(path)
     })?;
     match output {
-        Some(file) => write_file(file, &pruned.text)?,
-        None => output::raw(pruned.text.as_bytes())?,
+        Some(file) => write_file(file, &output_text.text)?,
+        None => output::raw(output_text.text.as_bytes())?,
     }
-    let functions = pruned.functions.iter();
+    let functions = output_text.functions.iter();
     let answer = ModuleAnswer {
         case: path.display().to_string(),
         functions: functions

@@ -3,7 +3,7 @@
 
 use usm_core::Selector;
 use usm_plan::error::Exit;
-use usm_plan::shown::is_unsafe;
+use usm_plan::escape::is_unsafe;
 
 use crate::cfg_json;
 

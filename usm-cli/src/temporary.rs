@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 /// this user's own. A file of this user is replaced. Nothing is written through a link or into a
 /// file that is there already, because anybody may have made it. Returns the file's path.
 pub(crate) fn write(folder: &Path, stem: &str, extension: &str, text: &str) -> io::Result<PathBuf> {
-    let (made, file) = create(folder, stem, extension)?;
-    let written = { &file }.write_all(text.as_bytes());
-    if written.is_err() {
-        let _ = fs::remove_file(&made);
+    let (file_path, file) = create(folder, stem, extension)?;
+    let write_result = { &file }.write_all(text.as_bytes());
+    if write_result.is_err() {
+        let _ = fs::remove_file(&file_path);
     }
-    written?;
+    write_result?;
     let own = user_of(&file).map(|user| format!("{stem}-{user}.{extension}"));
     // Replaces the entry of the folder, never what the entry links to. In a folder such as /tmp the
     // system lets nobody replace the entry of another user.
     for name in [Some(format!("{stem}.{extension}")), own].into_iter().flatten() {
         let path = folder.join(name);
-        if fs::rename(&made, &path).is_ok() {
+        if fs::rename(&file_path, &path).is_ok() {
             return Ok(path);
         }
     }
-    Ok(made)
+    Ok(file_path)
 }
 
 /// A new file with a name that was free.
@@ -37,7 +37,7 @@ fn create(folder: &Path, stem: &str, extension: &str) -> io::Result<(PathBuf, Fi
         let path = folder.join(format!("{stem}-{word:08x}.{extension}"));
         match File::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
-            created => return created.map(|file| (path, file)),
+            result => return result.map(|file| (path, file)),
         }
     }
 }

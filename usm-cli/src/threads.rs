@@ -25,24 +25,24 @@ pub(crate) fn run_streams<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -
         let begin = |number| {
             // The allocator ends the command if it cannot give this much.
             drop(black_box(Vec::<u8>::with_capacity(START)));
-            let (started, starts) = mpsc::channel();
+            let (sender, starts) = mpsc::channel();
             let body = move || {
                 // The other side waits for this message.
-                let _ = started.send(());
+                let _ = sender.send(());
                 drop(all_started.lock());
                 work(number)
             };
-            let refused = |error| Error::unable(format!("no thread for stream {number}: {error}"));
-            let begun = thread::Builder::new().spawn_scoped(scope, body).map_err(refused)?;
+            let thread_error = |error| Error::unable(format!("no thread for stream {number}: {error}"));
+            let handle = thread::Builder::new().spawn_scoped(scope, body).map_err(thread_error)?;
             starts.recv().map_err(|_| Error::unable(format!("stream {number} did not start")))?;
-            Ok(begun)
+            Ok(handle)
         };
-        let begun: Vec<_> = (0..count).map(begin).collect();
+        let handles: Vec<_> = (0..count).map(begin).collect();
         drop(wait);
         let end = |thread: Result<thread::ScopedJoinHandle<'_, T>>| {
             thread?.join().map_err(|_| Error::unable("a stream panicked"))
         };
-        begun.into_iter().map(end).collect()
+        handles.into_iter().map(end).collect()
     })
 }
 

@@ -62,10 +62,10 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         }
         // The producer already spelled the type this way, so the result may.
         let target = Target { extended: true, ..*target };
-        let converted = self.common()?.to_interface(protocol, &target)?;
+        let interface = self.common()?.to_interface(protocol, &target)?;
         // `descr` keeps its spelling, even if it only repeats the type string. A SYCL dictionary
         // has it for structures only.
-        Ok(if protocol == Protocol::Sycl { converted } else { converted.with_descr(self.descr()) })
+        Ok(if protocol == Protocol::Sycl { interface } else { interface.with_descr(self.descr()) })
     }
 
     /// Converts to a PEP 3118 buffer.
@@ -200,8 +200,8 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         let offset = self.layout.offset();
         match self.data {
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => {
-                let moved = address.checked_add_signed(offset);
-                moved.map(Some).ok_or_else(|| Key::Offset.error(MemoryError::AddressOverflow { address }))
+                let pointer = address.checked_add_signed(offset);
+                pointer.map(Some).ok_or_else(|| Key::Offset.error(MemoryError::AddressOverflow { address }))
             }
             _ if offset == 0 => Ok(None),
             _ => Err(refuse(Key::Offset, Reason::Offset)),
@@ -210,20 +210,20 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
 
     /// The layout with its offset moved into the address.
     fn without_offset(&self) -> Result<Layout<N>> {
-        let given = self.layout.strides_given().then(|| self.layout.strides());
-        Layout::new(self.layout.dtype(), self.layout.shape(), given, 0)
+        let strides = self.layout.strides_given().then(|| self.layout.strides());
+        Layout::new(self.layout.dtype(), self.layout.shape(), strides, 0)
     }
 
     fn to_interface(self, protocol: Protocol, target: &Target<'a>) -> Result<Interface<'a, 'f, N>> {
         let dtype = self.layout.dtype();
-        let spelled = |dtype: Dtype| match dtype.kind() {
+        let has_spelling = |dtype: Dtype| match dtype.kind() {
             Kind::Pointer => false,
             Kind::Extended(_) => target.extended,
             _ => true,
         };
         let members =
-            self.descr.is_none_or(|d| d.fields().iter().all(|f| f.is_nested() || spelled(f.dtype())));
-        if !spelled(dtype) || !members {
+            self.descr.is_none_or(|d| d.fields().iter().all(|f| f.is_nested() || has_spelling(f.dtype())));
+        if !has_spelling(dtype) || !members {
             return Err(refuse(Key::Typestr, Reason::Dtype));
         }
         let absent = matches!(self.data, Data::Absent | Data::Bytes { .. } | Data::Object);
@@ -310,11 +310,12 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
 /// stride of C order replaces it.
 fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>)> {
     let itemsize = i64::from(layout.itemsize());
-    let (shape, given) = (layout.shape(), layout.strides());
+    let (shape, own_strides) = (layout.shape(), layout.strides());
     let c_order = Layout::<N>::new(layout.dtype(), shape, None, layout.offset())?;
     let mut bytes = Dims::<N>::new();
     let mut elements = Dims::<N>::new();
-    for (index, ((&extent, &stride), &c)) in shape.iter().zip(given).zip(c_order.strides()).enumerate() {
+    for (index, ((&extent, &stride), &c)) in shape.iter().zip(own_strides).zip(c_order.strides()).enumerate()
+    {
         let free = extent <= 1 || layout.nbytes() == 0;
         let exact = |s: i64| s.checked_rem(itemsize) == Some(0);
         let stride = match stride {
@@ -322,9 +323,9 @@ fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>
             _ if free => c,
             _ => return Err(Error::new(Reason::Units, Key::Strides.at(index))),
         };
-        let pushed =
+        let push_result =
             bytes.push(stride).and_then(|()| elements.push(stride.checked_div(itemsize).unwrap_or(0)));
-        pushed.ok_or_else(|| refuse(Key::Shape, Reason::Dims))?;
+        push_result.ok_or_else(|| refuse(Key::Shape, Reason::Dims))?;
     }
     let strides = layout.strides_given().then(|| bytes.as_slice());
     Ok((Layout::new(layout.dtype(), shape, strides, layout.offset())?, elements))

@@ -4,7 +4,7 @@
 //! masks, so a mask is an error and never ignored. Version 2 made the address of an empty array 0.
 //! Version 3 added `stream`; stream 0 is forbidden.
 
-use crate::error::{EntryError, Found, Key, ProtocolError, Result};
+use crate::error::{EntryError, Key, ProtocolError, Result, ValueKind};
 use crate::interface::{Interface, Own, Terms};
 use crate::policy::{MissingData, Policy};
 use crate::raw::{Data, Protocol, Raw, Stream};
@@ -44,7 +44,7 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
 pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
     let version = raw.version.ok_or_else(|| Key::Version.error(EntryError::Missing))?;
     let version = match u8::try_from(version) {
-        Ok(known) if i64::from(known) <= VERSION => known,
+        Ok(number) if i64::from(number) <= VERSION => number,
         _ => return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "0 to 3" })),
     };
     if let Some(offset) = raw.offset.filter(|&offset| offset != 0) {
@@ -59,8 +59,10 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
         Data::Absent if policy.missing_data == MissingData::Allow => false,
         Data::Absent => return Err(Key::Data.error(EntryError::Missing)),
         Data::Buffer { .. } | Data::Bytes { .. } | Data::Object => {
-            return Err(Key::Data
-                .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
+            return Err(Key::Data.error(EntryError::WrongType {
+                expected: "(address, read-only)",
+                found: ValueKind::Object,
+            }));
         }
     };
     Ok(Terms {

@@ -19,11 +19,11 @@ pub enum Name<'a> {
 
 impl Name<'_> {
     pub(crate) fn chars(&self) -> impl Iterator<Item = char> + Clone {
-        let (given, number) = match *self {
+        let (own_text, number) = match *self {
             Self::Given(text) => (Some(text.chars()), None),
             Self::Numbered(n) => (None, Some(n)),
         };
-        given
+        own_text
             .into_iter()
             .flatten()
             .chain(number.into_iter().flat_map(|n| core::iter::once('f').chain(Digits::new(n))))
@@ -43,9 +43,9 @@ impl Name<'_> {
     #[inline(always)]
     pub(crate) fn hash_bit(&self) -> u64 {
         let hash = match self {
-            Self::Given(Str { raw, escaped: false }) => match raw.as_bytes() {
+            Self::Given(Str { raw, has_escapes: false }) => match raw.as_bytes() {
                 [] => hash(0, 0, 0),
-                [only] => hash(*only, *only, 1),
+                [item] => hash(*item, *item, 1),
                 [first, .., last] => hash(*first, *last, raw.len()),
             },
             _ => self.hash_of_chars(),
@@ -187,7 +187,7 @@ pub struct Field<'a> {
     pub(crate) size: u32,
     pub(crate) descendants: u32,
     pub(crate) depth: u8,
-    pub(crate) nested: bool,
+    pub(crate) is_in_structure: bool,
     pub(crate) padding: bool,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Field<'a> {
         size: 0,
         descendants: 0,
         depth: 0,
-        nested: false,
+        is_in_structure: false,
         padding: false,
     };
 
@@ -257,7 +257,7 @@ impl<'a> Field<'a> {
     /// Whether the member is a structure (possibly without members).
     #[must_use]
     pub const fn is_nested(&self) -> bool {
-        self.nested
+        self.is_in_structure
     }
 
     /// Whether the entry is padding, `('', '|V4')`.
@@ -303,17 +303,17 @@ impl<'a, 'f> Structure<'a, 'f> {
 
     /// The only member, if it has neither name nor title nor shape: `[('', type)]`.
     pub(crate) fn only_unnamed(&self) -> Option<&'f Field<'a>> {
-        let [only] = self.fields else { return None };
-        let unnamed = match only.name {
+        let [field] = self.fields else { return None };
+        let unnamed = match field.name {
             Name::Given(name) => name.is_empty(),
             Name::Numbered(_) => true,
         };
-        (unnamed && only.title.is_none() && only.shape.len == 0 && !only.nested).then_some(only)
+        (unnamed && field.title.is_none() && field.shape.len == 0 && !field.is_in_structure).then_some(field)
     }
 
     /// Whether this is `[('', typestr)]`, which only repeats the type string.
     #[must_use]
     pub fn repeats(&self, dtype: Dtype) -> bool {
-        self.only_unnamed().is_some_and(|only| only.dtype == dtype)
+        self.only_unnamed().is_some_and(|field| field.dtype == dtype)
     }
 }

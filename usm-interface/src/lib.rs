@@ -41,8 +41,8 @@ mod write;
 pub use convert::Target;
 pub use dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
 pub use error::{
-    EntryError, Error, ErrorKind, Found, Key, LayoutError, LimitError, MemoryError, Part, Path,
-    ProtocolError, Reason, Result, StructureError, SyntaxError, TypeError,
+    EntryError, Error, ErrorKind, Key, LayoutError, LimitError, MemoryError, Part, Path, ProtocolError,
+    Reason, Result, StructureError, SyntaxError, TypeError, ValueKind,
 };
 pub use field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape, members};
 pub use interface::Interface;

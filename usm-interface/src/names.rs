@@ -23,18 +23,18 @@ pub(crate) const FEW: usize = 16;
 pub(crate) fn first_repeated(level: &mut [Field<'_>], strict: bool) -> Option<(usize, Part)> {
     let count = write_keys(level);
     sort(level, count);
-    let mut found: Option<Key> = None;
+    let mut duplicate: Option<Key> = None;
     for at in 1..count {
         let (before, key) = (key(level, at.saturating_sub(1)), key(level, at));
-        let earlier = found.is_none_or(|found| key < found);
+        let earlier = duplicate.is_none_or(|previous| key < previous);
         if earlier && !(strict && key.is_unnamed(level)) && key.text_cmp(before, level).is_eq() {
-            found = Some(key);
+            duplicate = Some(key);
         }
     }
     restore(level, count);
-    let found = found?;
-    let item = members(level).take_while(|(field, _)| !core::ptr::eq(*field, found.field(level))).count();
-    let own = found.is_title() && found.text_cmp(Key(found.0 & !1), level).is_eq();
+    let duplicate = duplicate?;
+    let item = members(level).take_while(|(field, _)| !core::ptr::eq(*field, duplicate.field(level))).count();
+    let own = duplicate.is_title() && duplicate.text_cmp(Key(duplicate.0 & !1), level).is_eq();
     Some((item, if own { Part::Title } else { Part::Name }))
 }
 
@@ -68,7 +68,9 @@ impl Key {
     fn text_cmp(self, other: Self, level: &[Field<'_>]) -> Ordering {
         match (self.text(level), other.text(level)) {
             // UTF-8 sorts by bytes as by characters.
-            (Name::Given(one), Name::Given(two)) if !one.escaped && !two.escaped => one.raw.cmp(two.raw),
+            (Name::Given(one), Name::Given(two)) if !one.has_escapes && !two.has_escapes => {
+                one.raw.cmp(two.raw)
+            }
             (one, two) => one.chars().cmp(two.chars()),
         }
     }
@@ -125,7 +127,7 @@ fn sort(level: &mut [Field<'_>], count: usize) {
 }
 
 fn sift_down(level: &mut [Field<'_>], mut root: usize, end: usize) {
-    let sinking = key(level, root);
+    let root_key = key(level, root);
     let above =
         |level: &[Field<'_>], one: Key, two: Key| one.text_cmp(two, level).then(one.cmp(&two)).is_gt();
     loop {
@@ -136,13 +138,13 @@ fn sift_down(level: &mut [Field<'_>], mut root: usize, end: usize) {
         }
         let two = right < end && above(level, key(level, right), key(level, left));
         let child = if two { right } else { left };
-        if !above(level, key(level, child), sinking) {
+        if !above(level, key(level, child), root_key) {
             break;
         }
         set_key(level, root, key(level, child));
         root = child;
     }
-    set_key(level, root, sinking);
+    set_key(level, root, root_key);
 }
 
 /// Restores the sizes from type and shape, and the offsets from the sizes. Only structures without
@@ -163,7 +165,7 @@ fn restore(level: &mut [Field<'_>], count: usize) {
             field.offset = *end;
             *end = end.saturating_add(field.size);
         }
-        if field.nested {
+        if field.is_in_structure {
             if let Some(inner) = ends.get_mut(depth.saturating_add(1)) {
                 *inner = 0;
             }

@@ -63,7 +63,7 @@ mod unwinding {
         let mut payload = Some(payload);
         if STATE.get() == State::Kept {
             // Fails if the thread has already dropped its variables.
-            let _ = PAYLOAD.try_with(|kept| kept.set(payload.take()));
+            let _ = PAYLOAD.try_with(|cell| cell.set(payload.take()));
             STATE.set(if payload.is_none() { State::Caught } else { State::Kept });
         }
         discard(payload);
@@ -95,12 +95,12 @@ mod unwinding {
 
         #[cold]
         fn resume(self) {
-            let caught = take();
+            let payload = take();
             drop(self);
-            match caught {
+            match payload {
                 Some(payload) if !thread::panicking() => resume_unwind(payload),
                 // A second panic during the first one's unwinding would end the process.
-                caught => discard(caught),
+                other => discard(other),
             }
         }
     }
@@ -111,7 +111,7 @@ mod unwinding {
             STATE.set(self.state);
             if self.state == State::Caught {
                 let payload = self.payload.take();
-                let _ = PAYLOAD.try_with(|kept| kept.set(payload));
+                let _ = PAYLOAD.try_with(|cell| cell.set(payload));
             }
         }
     }
@@ -123,8 +123,8 @@ mod unwinding {
 
     /// Drops a panic's value. If that panics too, the second value is forgotten.
     fn discard(payload: Option<Payload>) {
-        let again = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        again.unwrap_or_else(core::mem::forget);
+        let outcome = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        outcome.unwrap_or_else(core::mem::forget);
     }
 }
 

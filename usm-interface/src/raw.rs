@@ -284,7 +284,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     /// `<f8` and its like, which mean the same under every policy but a hint.
     #[inline(always)]
     fn number(&self, protocol: Protocol, policy: &Policy) -> Option<Dtype> {
-        let Some(Str { raw, escaped: false }) = self.typestr else { return None };
+        let Some(Str { raw, has_escapes: false }) = self.typestr else { return None };
         let [order, kind, size] = *raw.as_bytes() else { return None };
         if policy.hint.is_some() {
             return None;
@@ -295,7 +295,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     /// The element type. In SYCL's dictionaries `|` on a multi-byte type is native order.
     fn dtype(&self, protocol: Protocol, policy: &Policy) -> Result<Dtype> {
         let text = self.typestr.ok_or_else(|| Key::Typestr.error(EntryError::Missing))?;
-        let parsed = match text.as_str() {
+        let type_result = match text.as_str() {
             Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),
             None => {
                 let mut buffer = [0u8; MAX_TYPESTR];
@@ -305,7 +305,7 @@ impl<'a, 'f> Raw<'a, 'f> {
                 }
             }
         };
-        let dtype = parsed
+        let dtype = type_result
             .and_then(|dtype| {
                 typestr::resolve(dtype, protocol == Protocol::Sycl || policy.mode == Mode::Numpy)
             })

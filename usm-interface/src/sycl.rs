@@ -12,7 +12,7 @@
 //! buffer is the data, and the context knows the kind of its pointer.
 
 use crate::dtype::{Dtype, Kind};
-use crate::error::{EntryError, Found, Key, ProtocolError, Result};
+use crate::error::{EntryError, Key, ProtocolError, Result, ValueKind};
 use crate::interface::{Interface, Own, Terms};
 use crate::policy::{Policy, SyclFlag, SyclUnits};
 use crate::raw::{Data, Dimensions, Protocol, Raw, SyclObject};
@@ -55,8 +55,10 @@ pub(crate) fn terms<'a>(
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent => false,
         Data::Bytes { .. } | Data::Object => {
-            return Err(Key::Data
-                .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
+            return Err(Key::Data.error(EntryError::WrongType {
+                expected: "(address, read-only)",
+                found: ValueKind::Object,
+            }));
         }
     };
     Ok(Terms {

@@ -30,10 +30,10 @@ pub fn parse(text: &str, mode: Mode, hint: Option<Extended>) -> Result<Dtype, Ty
     resolve(parse_unresolved(text.as_bytes(), mode, hint)?, mode == Mode::Numpy)
 }
 
-/// Resolves `|` on a multi-byte type: native order if `allowed`, otherwise a refusal.
-pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, TypeError> {
+/// Resolves `|` on a multi-byte type: native order if `is_allowed`, otherwise a refusal.
+pub(crate) const fn resolve(mut dtype: Dtype, is_allowed: bool) -> Result<Dtype, TypeError> {
     if matches!(dtype.order, ByteOrder::None) && has_order(dtype.kind, dtype.size) {
-        if !allowed {
+        if !is_allowed {
             return Err(TypeError::BadByteOrder { order: '|' });
         }
         dtype.order = ByteOrder::NATIVE;
@@ -65,7 +65,7 @@ pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) 
 #[inline]
 pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
     // Bit n: the kind has n bytes, with `<` and `>` or with `|`. One byte has no order.
-    let (kind, ordered, other) = match kind {
+    let (kind, order_sizes, other) = match kind {
         b'f' => (Kind::Float, 1 << 2 | 1 << 4 | 1 << 8, 1 << 2 | 1 << 4 | 1 << 8),
         b'i' => (Kind::Int, 1 << 2 | 1 << 4 | 1 << 8, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8),
         b'u' => (Kind::Uint, 1 << 2 | 1 << 4 | 1 << 8, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8),
@@ -74,8 +74,8 @@ pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
         _ => return None,
     };
     let (order, sizes) = match order {
-        b'<' => (ByteOrder::Little, ordered),
-        b'>' => (ByteOrder::Big, ordered),
+        b'<' => (ByteOrder::Little, order_sizes),
+        b'>' => (ByteOrder::Big, order_sizes),
         b'|' => (ByteOrder::None, other),
         _ => return None,
     };
@@ -139,9 +139,9 @@ fn parse_parts(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
             return Err(TypeError::UnknownKind { kind: char::from(other) });
         }
     };
-    let timed = matches!(kind, Kind::Timedelta | Kind::Datetime);
+    let has_unit = matches!(kind, Kind::Timedelta | Kind::Datetime);
     // A datetime with a unit needs its size.
-    let loose_size = loose && !(timed && text.contains(&b'['));
+    let loose_size = loose && !(has_unit && text.contains(&b'['));
     let before = at;
     if loose_size {
         // NumPy reads the size with strtol, which skips blanks and a sign.
@@ -162,7 +162,7 @@ fn parse_parts(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
         number => number,
     };
     let size = size_in_bytes(kind, number, at)?;
-    let resolution = if timed { at.resolution(loose)? } else { None };
+    let resolution = if has_unit { at.resolution(loose)? } else { None };
     if at.peek().is_some() {
         return Err(at.unexpected());
     }
@@ -182,7 +182,7 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
         Kind::BitField => return Err(bad()),
         _ => number,
     };
-    let allowed = match kind {
+    let codes = match kind {
         Kind::Bool => bytes == 1,
         Kind::Int | Kind::Uint => matches!(bytes, 1 | 2 | 4 | 8),
         Kind::Float if bytes == 1 => return Err(TypeError::NeedsHint),
@@ -192,7 +192,7 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
         Kind::Object => bytes == u64::from(pointer),
         _ => true,
     };
-    if !allowed {
+    if !codes {
         return Err(bad());
     }
     match u32::try_from(bytes) {

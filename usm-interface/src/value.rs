@@ -7,7 +7,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use crate::error::{EntryError, Error, Found, Key, LimitError, Result};
+use crate::error::{EntryError, Error, Key, LimitError, Result, ValueKind};
 use crate::policy::Limits;
 use crate::text::Cursor;
 
@@ -74,34 +74,34 @@ impl From<u64> for Int {
 #[derive(Clone, Copy)]
 pub struct Str<'a> {
     pub(crate) raw: &'a str,
-    pub(crate) escaped: bool,
+    pub(crate) has_escapes: bool,
 }
 
 impl<'a> Str<'a> {
     /// A string without escapes.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
-        Self { raw: text, escaped: false }
+        Self { raw: text, has_escapes: false }
     }
 
     /// The string, if it has no escapes.
     #[must_use]
     #[inline]
     pub const fn as_str(&self) -> Option<&'a str> {
-        if self.escaped { None } else { Some(self.raw) }
+        if self.has_escapes { None } else { Some(self.raw) }
     }
 
     /// The characters, escapes decoded.
     #[must_use]
     pub fn chars(&self) -> Chars<'a> {
-        Chars { rest: self.raw.chars(), escaped: self.escaped }
+        Chars { rest: self.raw.chars(), has_escapes: self.has_escapes }
     }
 
     /// Whether there are no characters.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.raw.is_empty() || (self.escaped && self.chars().next().is_none())
+        self.raw.is_empty() || (self.has_escapes && self.chars().next().is_none())
     }
 
     /// Copies the UTF-8 bytes into `buffer`; `None` if it is too small.
@@ -118,7 +118,11 @@ impl<'a> Str<'a> {
 
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
-        if self.escaped || other.escaped { self.chars().eq(other.chars()) } else { self.raw == other.raw }
+        if self.has_escapes || other.has_escapes {
+            self.chars().eq(other.chars())
+        } else {
+            self.raw == other.raw
+        }
     }
 }
 
@@ -167,7 +171,7 @@ impl fmt::Debug for Str<'_> {
 #[derive(Clone, Debug)]
 pub struct Chars<'a> {
     rest: core::str::Chars<'a>,
-    escaped: bool,
+    has_escapes: bool,
 }
 
 impl Chars<'_> {
@@ -229,7 +233,7 @@ impl Iterator for Chars<'_> {
 
     fn next(&mut self) -> Option<char> {
         let c = self.rest.next()?;
-        if self.escaped && c == '\\' { self.escape() } else { Some(c) }
+        if self.has_escapes && c == '\\' { self.escape() } else { Some(c) }
     }
 }
 
@@ -267,18 +271,18 @@ pub enum Token<'a> {
 impl Token<'_> {
     /// The kind of the token, for messages.
     #[must_use]
-    pub const fn found(&self) -> Found {
+    pub const fn found(&self) -> ValueKind {
         match self {
-            Self::List | Self::Tuple => Found::Sequence,
-            Self::Map => Found::Dictionary,
-            Self::End => Found::End,
-            Self::Int(_) => Found::Integer,
-            Self::Str(_) => Found::String,
-            Self::Bytes(_) => Found::Bytes,
-            Self::Bool(_) => Found::Boolean,
-            Self::None => Found::None,
-            Self::Float => Found::Float,
-            Self::Opaque(_) => Found::Object,
+            Self::List | Self::Tuple => ValueKind::Sequence,
+            Self::Map => ValueKind::Dictionary,
+            Self::End => ValueKind::End,
+            Self::Int(_) => ValueKind::Integer,
+            Self::Str(_) => ValueKind::String,
+            Self::Bytes(_) => ValueKind::Bytes,
+            Self::Bool(_) => ValueKind::Boolean,
+            Self::None => ValueKind::None,
+            Self::Float => ValueKind::Float,
+            Self::Opaque(_) => ValueKind::Object,
         }
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn descr<W: Write>(
         }
         first = false;
         begin_item(out, spelling, field)?;
-        if field.nested {
+        if field.is_in_structure {
             out.write_char('[')?;
             if field.descendants == 0 {
                 out.write_char(']')?;
@@ -180,7 +180,7 @@ fn begin_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> f
 /// Whether sub-arrays of sub-arrays are written as several shapes of the item. JSON has only lists,
 /// and a list of lists in place of a type is a list of members.
 fn has_shapes(spelling: Spelling, field: &Field<'_>) -> bool {
-    spelling == Spelling::Json && field.shape.groups().count() > if field.nested { 1 } else { 2 }
+    spelling == Spelling::Json && field.shape.groups().count() > if field.is_in_structure { 1 } else { 2 }
 }
 
 /// Writes the shapes of `(type, shape)` tuples, innermost first, then the item's own shape.

@@ -10,7 +10,8 @@ use alloc::sync::Arc;
 
 use usm_interface::arrow::Column;
 use usm_interface::arrow::abi::{
-    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, Held, Imported, Structure, export,
+    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, ImportedColumn, OwnedStructure, Structure,
+    export,
 };
 use usm_interface::dlpack::{Device, DeviceType};
 use usm_interface::{Dtype, Kind};
@@ -24,7 +25,10 @@ impl Drop for Owner {
     }
 }
 
-fn exported(shape: &[i64], drops: &Arc<AtomicUsize>) -> (Held<ArrowSchema>, Held<ArrowDeviceArray>) {
+fn exported(
+    shape: &[i64],
+    drops: &Arc<AtomicUsize>,
+) -> (OwnedStructure<ArrowSchema>, OwnedStructure<ArrowDeviceArray>) {
     let dtype = Dtype::number(Kind::Float, 4).unwrap();
     let column = Column::<4>::new(dtype, shape, 4096, Device::CPU).unwrap();
     export(&column, ptr::without_provenance(4096), Owner(Arc::clone(drops))).unwrap()
@@ -37,11 +41,12 @@ fn an_exported_column_comes_back_and_keeps_its_owner_until_it_is_released_once()
         let (schema, array) = exported(shape, &drops);
         let (mut schema, mut array) = (schema.into_raw(), array.into_raw());
         // SAFETY: both are as they were exported.
-        let taken = unsafe { Held::take(NonNull::from(&mut schema)) }.unwrap();
+        let taken = unsafe { OwnedStructure::take(NonNull::from(&mut schema)) }.unwrap();
         // SAFETY: as above.
-        let imported = Imported::new(taken, unsafe { Held::take(NonNull::from(&mut array)) }.unwrap());
+        let imported =
+            ImportedColumn::new(taken, unsafe { OwnedStructure::take(NonNull::from(&mut array)) }.unwrap());
         // SAFETY: released now.
-        let again = unsafe { Held::take(NonNull::from(&mut array)) };
+        let again = unsafe { OwnedStructure::take(NonNull::from(&mut array)) };
         assert_eq!(again.err().unwrap().to_string(), "release: the structure was released");
         let column = imported.column::<4>().unwrap();
         assert_eq!((column.shape(), column.dtype()), (shape, Dtype::number(Kind::Float, 4).unwrap()));
@@ -59,9 +64,9 @@ fn a_child_that_was_moved_out_outlives_its_parent() {
     let (schema, array) = exported(&[2, 3], &drops);
     let raw = array.into_raw();
     // SAFETY: as the interface allows it: the child is moved by bits, its place is released.
-    let child = unsafe { Held::take(NonNull::new(*raw.array.children).unwrap()) }.unwrap();
+    let child = unsafe { OwnedStructure::take(NonNull::new(*raw.array.children).unwrap()) }.unwrap();
     // SAFETY: as it was exported, but for the child.
-    drop(unsafe { Held::from_raw(raw) });
+    drop(unsafe { OwnedStructure::from_raw(raw) });
     drop(schema);
     assert_eq!((child.get().length, drops.load(Ordering::SeqCst)), (6, 0));
     drop(child);
@@ -80,7 +85,7 @@ fn an_element_type_that_arrow_lacks_is_refused_and_its_owner_dropped() {
     let column = Column::<4>::new(Dtype::U8, &[3], 4096, device).unwrap();
     let (schema, array) = export(&column, ptr::without_provenance(4096), ()).unwrap();
     assert_eq!((array.get().device_type, array.get().device_id), (2, 3));
-    assert_eq!(Imported::new(schema, array).column::<1>().unwrap().device(), device);
+    assert_eq!(ImportedColumn::new(schema, array).column::<1>().unwrap().device(), device);
 }
 
 unsafe extern "C" fn release_schema(this: *mut ArrowSchema) {
@@ -126,12 +131,12 @@ impl Foreign {
     /// What the checks say of it.
     fn verdict(&mut self) -> Result<Vec<i64>, String> {
         // SAFETY: valid as far as the fields say; the test refuses the rest.
-        let schema =
-            unsafe { Held::take(NonNull::from(&mut self.schema)) }.map_err(|error| error.to_string())?;
+        let schema = unsafe { OwnedStructure::take(NonNull::from(&mut self.schema)) }
+            .map_err(|error| error.to_string())?;
         // SAFETY: as above.
-        let array =
-            unsafe { Held::take(NonNull::from(&mut self.array)) }.map_err(|error| error.to_string())?;
-        let imported = Imported::on_host(schema, array);
+        let array = unsafe { OwnedStructure::take(NonNull::from(&mut self.array)) }
+            .map_err(|error| error.to_string())?;
+        let imported = ImportedColumn::on_host(schema, array);
         imported.column::<4>().map(|column| column.shape().to_vec()).map_err(|error| error.to_string())
     }
 }
@@ -217,7 +222,8 @@ fn a_list_that_contains_itself_ends() {
     let (schema, array) =
         unsafe { (ptr::read(&raw const foreign.schema), ptr::read(&raw const foreign.array)) };
     // SAFETY: valid as far as the fields say.
-    let imported = unsafe { Imported::on_host(Held::from_raw(schema), Held::from_raw(array)) };
+    let imported =
+        unsafe { ImportedColumn::on_host(OwnedStructure::from_raw(schema), OwnedStructure::from_raw(array)) };
     assert_eq!(imported.column::<4>().unwrap_err().to_string(), "ndim: more than 4 dimensions");
     assert_eq!(imported.column::<64>().unwrap_err().to_string(), "ndim: more than 64 dimensions");
     assert_eq!(imported.column::<65>().unwrap_err().to_string(), "ndim: more than 64 dimensions");
@@ -278,7 +284,7 @@ fn a_stream_gives_its_chunks_then_none_then_its_words() {
         private_data: chunks.cast(),
     };
     // SAFETY: as the interface requires it.
-    let mut stream = unsafe { Held::from_raw(stream) };
+    let mut stream = unsafe { OwnedStructure::from_raw(stream) };
     drop(stream.schema().unwrap());
     assert_eq!(stream.next_chunk().unwrap().unwrap().get().length, 1);
     assert_eq!(stream.next_chunk().unwrap().unwrap().get().length, 0);
@@ -286,7 +292,7 @@ fn a_stream_gives_its_chunks_then_none_then_its_words() {
     assert_eq!(stream.next_chunk().err(), Some(5));
     assert_eq!(stream.last_error(), Some(c"the file is gone"));
     // SAFETY: a stream without callbacks.
-    let mut empty = unsafe { Held::from_raw(ArrowArrayStream::RELEASED) };
+    let mut empty = unsafe { OwnedStructure::from_raw(ArrowArrayStream::RELEASED) };
     assert_eq!(
         (empty.schema().err(), empty.next_chunk().err(), empty.last_error()),
         (Some(-1), Some(-1), None)

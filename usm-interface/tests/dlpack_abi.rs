@@ -9,8 +9,8 @@ extern crate alloc;
 use alloc::sync::Arc;
 
 use usm_interface::dlpack::abi::{
-    self, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, Managed,
-    Structure,
+    self, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+    OwnedTensor, Structure,
 };
 use usm_interface::dlpack::{Device, DeviceType, Tensor, stream_argument};
 use usm_interface::value::Int;
@@ -58,7 +58,7 @@ fn an_exported_tensor_keeps_its_owner_until_the_deleter_runs_once() {
     let raw = exported.into_raw();
     assert_eq!(drops.load(Ordering::SeqCst), 0);
     // SAFETY: `into_raw` gave this function the ownership, and no other code has the pointer.
-    let consumed = unsafe { Managed::<DLManagedTensorVersioned>::from_raw(raw) };
+    let consumed = unsafe { OwnedTensor::<DLManagedTensorVersioned>::from_raw(raw) };
     let back: Tensor<8> = consumed.validate(&Policy::default()).unwrap();
     assert_eq!((back.shape(), back.strides(), back.data()), (&[2, 3][..], &[1, 2][..], Some(4096)));
     std::thread::spawn(move || drop(consumed)).join().unwrap();
@@ -121,7 +121,7 @@ fn nothing_behind_a_refused_header_is_read_and_the_deleter_runs_once() {
         let mut structure = foreign(major, ndim);
         // SAFETY: the structure outlives the owner. Shape and strides are invalid, and for these
         // headers they must not be read.
-        let managed = unsafe { Managed::from_raw(NonNull::from(&mut structure)) };
+        let managed = unsafe { OwnedTensor::from_raw(NonNull::from(&mut structure)) };
         assert_eq!(managed.validate::<8>(&Policy::default()).unwrap_err().kind().name(), kind);
         drop(managed);
         assert_eq!(DELETED.load(Ordering::SeqCst), before + 1);
@@ -133,7 +133,7 @@ fn nothing_behind_a_refused_header_is_read_and_the_deleter_runs_once() {
     structure.dl_tensor.data = core::ptr::without_provenance_mut(64);
     // SAFETY: the structure outlives the owner, and with 0 dimensions any pointer is valid for 0
     // integers.
-    let managed = unsafe { Managed::from_raw(NonNull::from(&mut structure)) };
+    let managed = unsafe { OwnedTensor::from_raw(NonNull::from(&mut structure)) };
     assert_eq!(managed.validate::<8>(&Policy::default()).unwrap().nbytes(), 4);
 }
 

@@ -34,16 +34,16 @@ const REQUIRED: usize = 4;
 impl Buffers {
     /// The rows of a file.
     pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Self> {
-        let mut found = Self::default();
-        table::read(path, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
-        found.refuse_repeated_ids().map_err(|error| error.in_file(path))
+        let mut buffers = Self::default();
+        table::read(path, COLUMNS, REQUIRED, hints, |row| buffers.add(row, hints))?;
+        buffers.refuse_repeated_ids().map_err(|error| error.in_file(path))
     }
 
     /// The rows of a text.
     fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Self> {
-        let mut found = Self::default();
-        table::parse(text, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
-        found.refuse_repeated_ids()
+        let mut buffers = Self::default();
+        table::parse(text, COLUMNS, REQUIRED, hints, |row| buffers.add(row, hints))?;
+        buffers.refuse_repeated_ids()
     }
 
     /// Adds a row. Without an alignment it gets the hints' one, or 1.
@@ -75,8 +75,8 @@ impl Buffers {
         let mut ids: Vec<(u64, u64)> =
             self.buffers.iter().zip(&self.lines).map(|(buffer, &line)| (buffer.id, line)).collect();
         ids.sort_unstable();
-        let twice = ids.windows(2).filter(|pair| pair[0].0 == pair[1].0).min_by_key(|pair| pair[1].1);
-        match twice {
+        let repeated_id = ids.windows(2).filter(|pair| pair[0].0 == pair[1].0).min_by_key(|pair| pair[1].1);
+        match repeated_id {
             Some(&[(id, earlier), (_, line)]) => {
                 let reason = format!("{id} is also the id of line {earlier}");
                 Err(Error::bad(reason).at_line(line).in_field(COLUMNS[ID]))
@@ -89,7 +89,7 @@ impl Buffers {
     fn problem(self) -> Result<Problem> {
         let Self { buffers, lines, gaps } = self;
         let ids: Vec<u64> = buffers.iter().map(|buffer| buffer.id).collect();
-        let line_of = |wanted: u64| Some(lines[ids.iter().position(|&id| id == wanted)?]);
+        let line_of = |target_id: u64| Some(lines[ids.iter().position(|&id| id == target_id)?]);
         Problem::with_gaps(buffers, &gaps).map_err(|error| {
             let place = match error {
                 PlanError::BadGap { id, .. } => line_of(id).map(|line| (line, COLUMNS[GAPS])),

@@ -8,7 +8,7 @@ use usm_pool::planner::reorder::Effort;
 use usm_pool::{Options, Plan, Problem, Strategy};
 
 use crate::model::Input;
-use crate::rehearsal;
+use crate::time_estimate;
 
 /// Search time of [`Strategy::Auto`] without a user's limit: a person
 /// waits, and a search finds almost everything early.
@@ -25,14 +25,14 @@ pub fn order_sets(limit: Option<Duration>) -> u64 {
 /// The reason why a plan was stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stopped {
+pub enum StopReason {
     /// Its time was over.
     Time,
     /// The user pressed Ctrl-C.
     Interrupt,
 }
 
-impl Stopped {
+impl StopReason {
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -49,13 +49,13 @@ pub struct Clock<'i> {
     start: Instant,
     limit: Option<Duration>,
     automatic: Option<Duration>,
-    interrupted: &'i (dyn Fn() -> bool + Sync),
+    is_interrupted: &'i (dyn Fn() -> bool + Sync),
     /// The time of the planner's first question: reading the input ended there.
-    asked: OnceLock<Instant>,
+    first_query: OnceLock<Instant>,
     /// The time that the steps after the search take.
     rest: OnceLock<Duration>,
     now: fn() -> Instant,
-    stopped: OnceLock<Stopped>,
+    stop_reason: OnceLock<StopReason>,
 }
 
 impl<'i> Clock<'i> {
@@ -63,14 +63,23 @@ impl<'i> Clock<'i> {
     #[must_use]
     pub fn new(start: Instant, limit: Option<Duration>, strategy: Strategy) -> Self {
         let automatic = (limit.is_none() && strategy == Strategy::Auto).then_some(AUTO_LIMIT);
-        let (asked, rest, stopped) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { start, limit, automatic, interrupted: &|| false, asked, rest, now: Instant::now, stopped }
+        let (first_query, rest, stop_reason) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self {
+            start,
+            limit,
+            automatic,
+            is_interrupted: &|| false,
+            first_query,
+            rest,
+            now: Instant::now,
+            stop_reason,
+        }
     }
 
-    /// Also stops when `interrupted` returns true.
+    /// Also stops when `is_interrupted` returns true.
     #[must_use]
-    pub fn or_when(self, interrupted: &'i (dyn Fn() -> bool + Sync)) -> Self {
-        Self { interrupted, ..self }
+    pub fn or_when(self, is_interrupted: &'i (dyn Fn() -> bool + Sync)) -> Self {
+        Self { is_interrupted, ..self }
     }
 
     /// Measures how long the steps after the search will take, on a part of the input: the check,
@@ -80,7 +89,7 @@ impl<'i> Clock<'i> {
         if self.limit.is_none() {
             return;
         }
-        if let Some(rest) = rehearsal::measure(problem, write) {
+        if let Some(rest) = time_estimate::measure(problem, write) {
             let _ = self.rest.set(rest);
         }
     }
@@ -89,27 +98,27 @@ impl<'i> Clock<'i> {
     /// [`Self::reserve`], checking and writing are supposed to take half as long as reading did.
     #[must_use]
     pub fn must_stop(&self) -> bool {
-        let found = if (self.interrupted)() {
-            Some(Stopped::Interrupt)
+        let reason = if (self.is_interrupted)() {
+            Some(StopReason::Interrupt)
         } else {
             let now = (self.now)();
-            let asked = *self.asked.get_or_init(|| now);
-            let rest = || self.rest.get().copied().unwrap_or(asked.duration_since(self.start) / 2);
-            let late = |limit| now.duration_since(self.start) + rest() >= limit;
-            let over = self.limit.is_some_and(late)
-                || self.automatic.is_some_and(|limit| now.duration_since(asked) >= limit);
-            over.then_some(Stopped::Time)
+            let first_query = *self.first_query.get_or_init(|| now);
+            let rest = || self.rest.get().copied().unwrap_or(first_query.duration_since(self.start) / 2);
+            let is_late = |limit| now.duration_since(self.start) + rest() >= limit;
+            let is_over = self.limit.is_some_and(is_late)
+                || self.automatic.is_some_and(|limit| now.duration_since(first_query) >= limit);
+            is_over.then_some(StopReason::Time)
         };
-        if let Some(found) = found {
-            let _ = self.stopped.set(found);
+        if let Some(reason) = reason {
+            let _ = self.stop_reason.set(reason);
         }
-        found.is_some()
+        reason.is_some()
     }
 
     /// The reason of the stop, if it was stopped.
     #[must_use]
-    pub fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().copied()
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.stop_reason.get().copied()
     }
 
     /// Makes the limit decide instead of a count of nodes.
@@ -124,13 +133,13 @@ impl<'i> Clock<'i> {
 
 impl fmt::Debug for Clock<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { start, limit, automatic, rest, stopped, .. } = self;
+        let Self { start, limit, automatic, rest, stop_reason, .. } = self;
         f.debug_struct("Clock")
             .field("start", start)
             .field("limit", limit)
             .field("automatic", automatic)
             .field("rest", rest)
-            .field("stopped", stopped)
+            .field("stopped", stop_reason)
             .finish_non_exhaustive()
     }
 }

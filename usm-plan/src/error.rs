@@ -3,8 +3,8 @@
 use core::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::escape::{EscapedLines, EscapedText};
 use crate::field::Field;
-use crate::shown::{Shown, ShownLines};
 
 /// The result of an operation that can fail for the user.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
@@ -151,22 +151,22 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Shown(file.display()))?,
-            (Some(file), None) => write!(f, "{}: ", Shown(file.display()))?,
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", EscapedText(file.display()))?,
+            (Some(file), None) => write!(f, "{}: ", EscapedText(file.display()))?,
             (None, Some(line)) => write!(f, "line {line}: ")?,
             (None, None) => {}
         }
         match (self.option, &self.field) {
-            (Some(option), Some(name)) => write!(f, "{option} {}: ", Shown(name))?,
+            (Some(option), Some(name)) => write!(f, "{option} {}: ", EscapedText(name))?,
             (Some(option), None) => write!(f, "{option}: ")?,
-            (None, Some(field)) => write!(f, "{}: ", Shown(field))?,
+            (None, Some(field)) => write!(f, "{}: ", EscapedText(field))?,
             (None, None) => {}
         }
-        write!(f, "{}", Shown(&self.reason))?;
+        write!(f, "{}", EscapedText(&self.reason))?;
         if self.column > 0 {
             write!(f, " (column {})", self.column)?;
         }
-        if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }
+        if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", EscapedLines(&self.log)) }
     }
 }
 

@@ -18,14 +18,14 @@ const OUTPUTS: usize = 2;
 /// Reads the three files.
 pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
     let mut builder = Graph::builder();
-    let mut produced = BTreeSet::new();
+    let mut written_tensors = BTreeSet::new();
     let mut index = 0_usize;
     table::read(path, ["op", "inputs", "outputs"], 3, hints, |row| {
         // A column of plain indices contains no names.
         let name = Some(row.text(OP)).filter(|name| *name != index.to_string()).unwrap_or("");
         index += 1;
         let outputs = row.numbers(OUTPUTS)?;
-        produced.extend(outputs.iter().copied());
+        written_tensors.extend(outputs.iter().copied());
         let op = Op::new(name).inputs(row.numbers(INPUTS)?).outputs(outputs);
         builder = core::mem::take(&mut builder).op(op);
         Ok(())
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
     }
     for buffer in &buffers {
         let mut tensor = Tensor::new(buffer.id, buffer.size).alignment(buffer.alignment);
-        if !produced.contains(&buffer.id) {
+        if !written_tensors.contains(&buffer.id) {
             tensor = tensor.kind(TensorKind::Input);
         }
         builder = builder.tensor(tensor);

@@ -16,7 +16,7 @@ use usm_pool::{Graph, Op, Space, Tensor, TensorKind};
 use crate::error::{Error, Result, read_file};
 use crate::json::Documents;
 use crate::model::{GRAPH_ALIGNMENT, Hints, Model};
-use crate::ranged::{self, Amount, NamedDimension, Place, Planned};
+use crate::ranged::{self, Amount, NamedDimension, Place, PlanSet};
 
 pub use range_plan::RangePlan;
 
@@ -109,8 +109,8 @@ struct JsonTensor {
 /// A number, or the text of an expression.
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Said;
-        impl Visitor<'_> for Said {
+        struct AmountVisitor;
+        impl Visitor<'_> for AmountVisitor {
             type Value = Amount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Amount {
                 Ok(Amount::Text(text.to_owned()))
             }
         }
-        deserializer.deserialize_any(Said)
+        deserializer.deserialize_any(AmountVisitor)
     }
 }
 
@@ -187,9 +187,9 @@ pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let values = ranged::values(&dims, &hints.dims)?;
     let graph = file.graph(&dims, &values, hints)?;
     file.count_plans()?;
-    let planned = if file.plans.is_empty() { None } else { Some(file.planned(dims, values)?) };
+    let plan_set = if file.plans.is_empty() { None } else { Some(file.planned(dims, values)?) };
     let missing_cost = file.missing_cost();
-    Ok(Model { planned, missing_cost, ..Model::from(graph) })
+    Ok(Model { planned: plan_set, missing_cost, ..Model::from(graph) })
 }
 
 /// Whether the sizes of a text depend on dimensions; then, whether it has plans for every value.
@@ -225,16 +225,16 @@ impl File {
 
     /// The place of an operator without a cost, if others have one.
     fn missing_cost(&self) -> Option<String> {
-        let missing = self.ops.iter().position(|op| op.cost.is_none())?;
-        self.ops.iter().any(|op| op.cost.is_some()).then(|| format!("ops[{missing}].cost"))
+        let operator = self.ops.iter().position(|op| op.cost.is_none())?;
+        self.ops.iter().any(|op| op.cost.is_some()).then(|| format!("ops[{operator}].cost"))
     }
 
     fn dimensions(&self) -> Result<Vec<NamedDimension>> {
-        let named = |dim: &JsonDimension| {
+        let named_dimension = |dim: &JsonDimension| {
             let JsonDimension { name, of, low, high, step } = dim.clone();
             NamedDimension { name, of, values: Dimension { low, high, step } }
         };
-        let dims: Vec<NamedDimension> = self.dims.iter().map(named).collect();
+        let dims: Vec<NamedDimension> = self.dims.iter().map(named_dimension).collect();
         ranged::check(&dims)?;
         Ok(dims)
     }
@@ -244,38 +244,38 @@ impl File {
     fn graph(&self, dims: &[NamedDimension], values: &[u64], hints: &Hints<'_>) -> Result<Graph> {
         let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
         for (index, tensor) in self.tensors.iter().enumerate() {
-            let described = tensor.describe(index, dims, values)?;
+            let tensor_part = tensor.describe(index, dims, values)?;
             builder = builder.tensor(match &tensor.memory {
-                None => described,
-                Some(name) => described.memory(self.memory_number(index, name)?),
+                None => tensor_part,
+                Some(name) => tensor_part.memory(self.memory_number(index, name)?),
             });
         }
         for memory in self.spaces()? {
             builder = builder.memory(memory);
         }
-        let mut over: HashMap<u64, u64> =
+        let mut bases: HashMap<u64, u64> =
             self.tensors.iter().filter_map(|tensor| Some((tensor.id, tensor.over?))).collect();
         for (index, op) in self.ops.iter().enumerate() {
             if op.workspace > 0 && !dims.is_empty() {
                 let reason = "with dims, a tensor that nobody reads takes its place";
                 return Err(Error::bad(reason).in_field(format_args!("ops[{index}].workspace")));
             }
-            let mut described = Op::new(op.name.clone())
+            let mut operator = Op::new(op.name.clone())
                 .inputs(op.inputs.iter().copied())
                 .outputs(op.outputs.iter().copied());
             for &(input, output) in &op.in_place {
-                if self.plans.is_empty() || over.get(&output) == Some(&input) {
-                    over.remove(&output);
-                    described = described.in_place(input, output);
+                if self.plans.is_empty() || bases.get(&output) == Some(&input) {
+                    bases.remove(&output);
+                    operator = operator.in_place(input, output);
                 }
             }
             if let Some(cost) = op.cost {
-                described = described.cost(cost);
+                operator = operator.cost(cost);
             }
-            described = described.workspace(op.workspace);
-            builder = builder.op(described);
+            operator = operator.workspace(op.workspace);
+            builder = builder.op(operator);
         }
-        if let (Some((id, of)), false) = (over.iter().min(), self.plans.is_empty()) {
+        if let (Some((id, of)), false) = (bases.iter().min(), self.plans.is_empty()) {
             let reason = format!("no operator has the permit [{of}, {id}]");
             return Err(Error::bad(reason).in_field(format_args!("the tensor with id {id}: over")));
         }
@@ -297,11 +297,11 @@ impl File {
     }
 
     fn spaces(&self) -> Result<Vec<Space>> {
-        let priced = self.memories.iter().any(|memory| memory.cost.is_some());
+        let has_cost = self.memories.iter().any(|memory| memory.cost.is_some());
         let space = |(index, memory): (usize, &JsonMemory)| {
             let JsonMemory { name, capacity, cost, chunk } = memory.clone();
             let cost = match cost {
-                None if priced => {
+                None if has_cost => {
                     let error = Error::bad("it is absent, but other memories have a cost");
                     return Err(error.in_field(format_args!("memories[{index}].cost")));
                 }
@@ -314,7 +314,7 @@ impl File {
         self.memories.iter().enumerate().map(space).collect()
     }
 
-    fn planned(&self, dims: Vec<NamedDimension>, values: Vec<u64>) -> Result<Planned> {
+    fn planned(&self, dims: Vec<NamedDimension>, values: Vec<u64>) -> Result<PlanSet> {
         let place = |tensor: &JsonTensor| {
             let mut size = tensor.size.to_terms(&dims)?;
             if tensor.padding > 0 {
@@ -323,7 +323,7 @@ impl File {
             let offset = tensor.alias_offset.as_ref().map(|offset| offset.to_terms(&dims)).transpose()?;
             let base = match (tensor.alias_of, tensor.over) {
                 (Some(of), None) => Some((of, offset.unwrap_or_else(|| vec![Term::Number(0)]))),
-                (None, Some(over)) => Some((over, vec![Term::Number(0)])),
+                (None, Some(base)) => Some((base, vec![Term::Number(0)])),
                 (None, None) => None,
                 (Some(_), Some(_)) => {
                     let reason = "a view lies where its root does";
@@ -331,11 +331,11 @@ impl File {
                     return Err(Error::bad(reason).in_field(field));
                 }
             };
-            Ok(Place { id: tensor.id, size, base, over: tensor.over.is_some() })
+            Ok(Place { id: tensor.id, size, base, is_permitted: tensor.over.is_some() })
         };
         let places = self.tensors.iter().map(place).collect::<Result<_>>()?;
         let plans = self.plans.iter().map(|plan| plan.below.clone()).collect();
-        Ok(Planned { dims, values, places, plans })
+        Ok(PlanSet { dims, values, places, plans })
     }
 }
 
@@ -345,14 +345,14 @@ pub fn text(graph: &Graph) -> Result<String> {
 }
 
 /// The graph as a file whose sizes depend on dimensions. For each tensor: its size, and its offset
-/// in its base; no offset for a tensor that is no view for some value. `permitted` tells of an
+/// in its base; no offset for a tensor that is no view for some value. `permits` tells of an
 /// input and an output whether the permit holds for every value.
 pub(crate) fn text_with_dims(
     graph: &Graph,
     dims: &[NamedDimension],
     sizes: Vec<Amount>,
     views: Vec<Option<Amount>>,
-    permitted: &dyn Fn(usize, usize) -> bool,
+    permits: &dyn Fn(usize, usize) -> bool,
 ) -> Result<String> {
     let mut file = File::of(graph);
     for (tensor, (size, view)) in file.tensors.iter_mut().zip(sizes.into_iter().zip(views)) {
@@ -363,9 +363,9 @@ pub(crate) fn text_with_dims(
         tensor.alias_offset = view.filter(|at| *at != Amount::Number(0));
     }
     for (op, node) in file.ops.iter_mut().zip(graph.ops()) {
-        let kept = node.in_place.iter().map(|&(input, output)| permitted(input, output));
-        let mut kept = kept.collect::<Vec<_>>().into_iter();
-        op.in_place.retain(|_| kept.next().unwrap_or(false));
+        let permit_flags = node.in_place.iter().map(|&(input, output)| permits(input, output));
+        let mut permit_flags = permit_flags.collect::<Vec<_>>().into_iter();
+        op.in_place.retain(|_| permit_flags.next().unwrap_or(false));
     }
     let dim = |dim: &NamedDimension| {
         let NamedDimension { name, of, values: Dimension { low, high, step } } = dim.clone();

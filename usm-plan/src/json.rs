@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[allow(missing_debug_implementations, reason = "serde_json's reader has none")]
 pub struct Documents<'t> {
     json: serde_json::Deserializer<SliceRead<'t>>,
-    unused: usize,
+    unused_count: usize,
     first_unused: String,
 }
 
@@ -18,7 +18,11 @@ impl<'t> Documents<'t> {
     /// The documents of a text.
     #[must_use]
     pub fn new(text: &'t [u8]) -> Self {
-        Self { json: serde_json::Deserializer::from_slice(text), unused: 0, first_unused: String::new() }
+        Self {
+            json: serde_json::Deserializer::from_slice(text),
+            unused_count: 0,
+            first_unused: String::new(),
+        }
     }
 
     /// The only document. `place` is its name in messages; empty for none.
@@ -34,14 +38,14 @@ impl<'t> Documents<'t> {
     }
 
     fn read<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
-        let Self { json, unused, first_unused } = self;
+        let Self { json, unused_count, first_unused } = self;
         let mut track = serde_path_to_error::Track::new();
-        let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
-        serde_ignored::deserialize(tracked, |path| {
-            if *unused == 0 {
+        let tracker = serde_path_to_error::Deserializer::new(json, &mut track);
+        serde_ignored::deserialize(tracker, |path| {
+            if *unused_count == 0 {
                 *first_unused = join_path(place, &spelled(&path));
             }
-            *unused += 1;
+            *unused_count += 1;
         })
         .map_err(|error: serde_json::Error| {
             let bad = bad(&error);
@@ -54,14 +58,15 @@ impl<'t> Documents<'t> {
 
     /// The place of the first unknown key.
     pub(crate) fn first_unused(&self) -> Option<&str> {
-        (self.unused > 0).then_some(self.first_unused.as_str())
+        (self.unused_count > 0).then_some(self.first_unused.as_str())
     }
 
     /// Reports unknown keys as a remark, without a refusal.
     #[must_use]
     pub fn unused(&self) -> Option<String> {
-        let Self { unused, first_unused, .. } = self;
-        (*unused > 0).then(|| format!("{unused} unknown keys are not used, the first is {first_unused}"))
+        let Self { unused_count, first_unused, .. } = self;
+        (*unused_count > 0)
+            .then(|| format!("{unused_count} unknown keys are not used, the first is {first_unused}"))
     }
 }
 
@@ -100,7 +105,7 @@ fn bad(error: &serde_json::Error) -> Error {
 
 /// A message of serde without names of Rust's types.
 fn plain(message: &str) -> String {
-    let Some((given, expected)) = message.split_once(", expected ") else {
+    let Some((actual, expected)) = message.split_once(", expected ") else {
         return message.replacen("missing field", "no key", 1);
     };
     let expected = match expected {
@@ -109,8 +114,8 @@ fn plain(message: &str) -> String {
         "a tuple of size 2" => "a pair",
         other => other,
     };
-    match given.strip_prefix("invalid ").and_then(|given| given.split_once(' ')) {
-        Some(("type:" | "value:", given)) => format!("{given} does not fit; {expected} does"),
+    match actual.strip_prefix("invalid ").and_then(|text| text.split_once(' ')) {
+        Some(("type:" | "value:", value_text)) => format!("{value_text} does not fit; {expected} does"),
         Some(("length", length)) => format!("a list of {length} does not fit; {expected} does"),
         _ => message.to_owned(),
     }

@@ -10,6 +10,7 @@ mod buffers_csv;
 pub mod capi;
 pub mod clock;
 pub mod error;
+pub mod escape;
 pub mod field;
 mod graph_csv;
 pub mod graph_json;
@@ -20,14 +21,13 @@ pub mod onnx;
 pub mod outcome;
 pub mod proof;
 pub mod ranged;
-mod rehearsal;
 pub mod report;
 pub mod request;
-pub mod shown;
 mod table;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod target;
+mod time_estimate;
 pub mod units;
 
 pub use usm_pool;

@@ -7,7 +7,7 @@ use usm_pool::{Graph, OrderBound, Problem};
 
 use crate::error::{Error, Result};
 use crate::json::Documents;
-use crate::ranged::Planned;
+use crate::ranged::PlanSet;
 
 /// The content of a file.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Model {
     /// A bound on the peak of every order, if the reader searched for one.
     pub every_order: Option<OrderBound>,
     /// The plans in the file, if it has them. Nothing is searched then.
-    pub planned: Option<Planned>,
+    pub planned: Option<PlanSet>,
     /// The place of an operator without a cost, if others have one: its time is not known.
     pub missing_cost: Option<String>,
 }

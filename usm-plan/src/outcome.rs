@@ -12,11 +12,11 @@ use usm_pool::report::Compared;
 use usm_pool::verify::Violation;
 use usm_pool::{Graph, Options, OrderBound, Plan, Problem, Queue, verify};
 
-use crate::clock::Stopped;
+use crate::clock::StopReason;
 use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::model::{Input, Model};
-use crate::proof::Proven;
+use crate::proof::ProvenBound;
 
 /// A plan, its problem, and the planning time.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub struct Outcome {
     /// Seconds of planning.
     pub seconds: f64,
     /// The reason of an early stop, from the caller's clock.
-    pub stopped: Option<Stopped>,
+    pub stop_reason: Option<StopReason>,
     /// The result of a search for another order, if requested.
-    pub reordered: Option<Reordered>,
+    pub reorder: Option<Reordered>,
     /// A bound on the peak of every order of the operators, if one was searched for.
     pub every_order: Option<OrderBound>,
     /// The place of an operator without a cost in the input, if others have one.
@@ -41,12 +41,12 @@ pub struct Outcome {
     /// Peak against edges, if requested.
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
-    pub compared: Option<Vec<Compared>>,
+    pub comparison: Option<Vec<Compared>>,
     /// The proof of a bound as text, and the bound that it proves, if requested.
-    pub proof: Option<(String, Proven)>,
+    pub proof: Option<(String, ProvenBound)>,
 }
 
-/// Plans an input. With `again` it looks for an order with a lower peak, unless the reader chose
+/// Plans an input. With `reorders` it looks for an order with a lower peak, unless the reader chose
 /// one. `file` is the name in errors.
 ///
 /// # Errors
@@ -55,36 +55,36 @@ pub(crate) fn make(
     input: Input,
     options: &Options<'_>,
     limits: &Limits,
-    again: bool,
+    reorders: bool,
     file: &Path,
 ) -> Result<Outcome> {
     let start = Instant::now();
-    let named = |error| failed(error).in_file(file);
-    let (mut reordered, mut every_order, mut missing_cost) = (None, None, None);
+    let in_file = |error| failed(error).in_file(file);
+    let (mut reorder, mut every_order, mut missing_cost) = (None, None, None);
     let (graph, problem, plan) = match input {
         Input::Buffers(problem) => {
-            let plan = plan_within(&problem, options, limits).map_err(named)?;
+            let plan = plan_within(&problem, options, limits).map_err(in_file)?;
             (None, problem, plan)
         }
-        Input::Graph(Model { graph, planned: Some(planned), .. }) => {
-            let refused =
+        Input::Graph(Model { graph, planned: Some(plan_set), .. }) => {
+            let refusal =
                 |field| Err(Error::bad("the plans of the file say all").in_option(field).in_file(file));
-            if again {
-                return refused(Field::Reorder);
+            if reorders {
+                return refusal(Field::Reorder);
             }
             if *limits != Limits::default() {
                 let device = limits.device_memory.is_some();
-                return refused(if device { Field::DeviceMemory } else { Field::MaxAlloc });
+                return refusal(if device { Field::DeviceMemory } else { Field::MaxAlloc });
             }
-            let (problem, plan) = planned.plan(&graph, options).map_err(|error| error.in_file(file))?;
+            let (problem, plan) = plan_set.plan(&graph, options).map_err(|error| error.in_file(file))?;
             (Some(graph), problem, plan)
         }
         Input::Graph(model) => {
-            let ordered = ordered(model, again, options, file)?;
-            (reordered, every_order) = (ordered.reordered, ordered.every_order);
-            missing_cost = ordered.missing_cost;
-            let graph = ordered.graph;
-            let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(named)?;
+            let reordered_model = ordered(model, reorders, options, file)?;
+            (reorder, every_order) = (reordered_model.reordered, reordered_model.every_order);
+            missing_cost = reordered_model.missing_cost;
+            let graph = reordered_model.graph;
+            let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(in_file)?;
             (Some(graph), problem, plan)
         }
     };
@@ -93,18 +93,18 @@ pub(crate) fn make(
         every_order = None;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let (stopped, curve, compared, proof) = (None, None, None, None);
+    let (stop_reason, curve, comparison, proof) = (None, None, None, None);
     Ok(Outcome {
         graph,
         problem,
         plan,
         seconds,
-        stopped,
-        reordered,
+        stop_reason,
+        reorder,
         every_order,
         missing_cost,
         curve,
-        compared,
+        comparison,
         proof,
     })
 }
@@ -120,17 +120,22 @@ fn failed(error: usm_pool::Error) -> Error {
 }
 
 /// The model in the order for planning.
-pub(crate) fn ordered(model: Model, again: bool, options: &Options<'_>, file: &Path) -> Result<Model> {
-    if !again || model.reordered.is_some() || options.queue == Queue::OutOfOrder {
+pub(crate) fn ordered(model: Model, reorders: bool, options: &Options<'_>, file: &Path) -> Result<Model> {
+    if !reorders || model.reordered.is_some() || options.queue == Queue::OutOfOrder {
         return Ok(model);
     }
     let stop = || options.stop.is_some_and(|stop| stop());
     let effort = Effort::new(options.order_sets, &stop);
-    let found = reorder_within(&model.graph, InPlace::SameSize, &effort);
-    let mut found = found.map_err(|error| Error::bad(error).in_file(file))?;
-    let every_order = found.every_order.take();
-    let graph = model.graph.reordered(&found.order).map_err(Error::unable)?;
-    Ok(Model { reordered: Some(found), every_order, missing_cost: model.missing_cost, ..Model::from(graph) })
+    let result = reorder_within(&model.graph, InPlace::SameSize, &effort);
+    let mut reorder = result.map_err(|error| Error::bad(error).in_file(file))?;
+    let every_order = reorder.every_order.take();
+    let graph = model.graph.reordered(&reorder.order).map_err(Error::unable)?;
+    Ok(Model {
+        reordered: Some(reorder),
+        every_order,
+        missing_cost: model.missing_cost,
+        ..Model::from(graph)
+    })
 }
 
 impl fmt::Display for Outcome {
@@ -146,7 +151,8 @@ impl Outcome {
     #[must_use]
     pub fn is_claim(&self) -> bool {
         let bound = self.plan.lower_bound;
-        self.plan.certificate.is_claim() && self.proof.as_ref().is_none_or(|(_, proven)| proven.bound < bound)
+        self.plan.certificate.is_claim()
+            && self.proof.as_ref().is_none_or(|(_, bound_proof)| bound_proof.bound < bound)
     }
 
     /// Whether no other order of the operators has a plan with a lower peak. False if no order was
@@ -162,7 +168,7 @@ impl Outcome {
     /// for.
     #[must_use]
     pub fn order_optimality(&self) -> Option<&'static str> {
-        self.reordered.as_ref().map(|_| if self.is_best_order() { "proven" } else { "heuristic" })
+        self.reorder.as_ref().map(|_| if self.is_best_order() { "proven" } else { "heuristic" })
     }
 
     /// Checks the plan against its problem and graph, and the bound on every order. The checker

@@ -13,7 +13,7 @@ use crate::outcome::{self, Outcome};
 /// A bound whose proof was replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Proven {
+pub struct ProvenBound {
     /// No plan has a peak below this many bytes.
     pub bound: u64,
     /// The lines of the proof.
@@ -28,7 +28,7 @@ pub struct Proven {
 ///
 /// # Errors
 /// Tables that do not fit.
-pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> {
+pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, ProvenBound)> {
     let Outcome { graph, problem, plan, .. } = outcome;
     let problem = match graph {
         Some(graph) => &of_graph(graph, plan.strategy == Strategy::Range, plan.queue)?,
@@ -38,10 +38,10 @@ pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> 
         Some(text) => text,
         None => prove_without_search(problem)?,
     };
-    let proven = replay(problem, &text).map_err(|error| {
+    let bound_proof = replay(problem, &text).map_err(|error| {
         Error::unable(format!("the planner made a wrong proof, please report it: {error}"))
     })?;
-    Ok((text, proven))
+    Ok((text, bound_proof))
 }
 
 /// The proof of the bound without a search.
@@ -53,7 +53,7 @@ fn prove_without_search(problem: &Problem) -> Result<String> {
     text.ok_or_else(|| Error::unable("the conflicts are more than must be, so they prove no bound"))
 }
 
-/// Replays a proof for an input, with `again` in the order that a plan of it has. The
+/// Replays a proof for an input, with `reorders` in the order that a plan of it has. The
 /// files are named in errors.
 ///
 /// # Errors
@@ -61,16 +61,16 @@ fn prove_without_search(problem: &Problem) -> Result<String> {
 pub fn check(
     input: Input,
     queue: Queue,
-    again: bool,
+    reorders: bool,
     file: &Path,
     text: &str,
     proof: &Path,
-) -> Result<Proven> {
+) -> Result<ProvenBound> {
     let problem = match input {
         Input::Buffers(problem) => problem,
         Input::Graph(Model { graph, planned: Some(_), .. }) => of_graph(&graph, true, queue)?,
         Input::Graph(model) => {
-            of_graph(&outcome::ordered(model, again, &Options::default(), file)?.graph, false, queue)?
+            of_graph(&outcome::ordered(model, reorders, &Options::default(), file)?.graph, false, queue)?
         }
     };
     replay(&problem, text).map_err(|error| error.in_file(proof))
@@ -78,16 +78,16 @@ pub fn check(
 
 /// The problem whose bounds count. A file with plans for every value names the permits that it
 /// uses; other plans may use any.
-fn of_graph(graph: &Graph, ranged: bool, queue: Queue) -> Result<Problem> {
-    let problem = match ranged {
+fn of_graph(graph: &Graph, has_dimensions: bool, queue: Queue) -> Result<Problem> {
+    let problem = match has_dimensions {
         true => Problem::from_graph(graph, queue, InPlace::Always),
         false => Problem::relaxed(graph, queue),
     };
     problem.map_err(Error::unable)
 }
 
-fn replay(problem: &Problem, text: &str) -> Result<Proven> {
+fn replay(problem: &Problem, text: &str) -> Result<ProvenBound> {
     let bound = verify::bound_proof(problem, text)
         .map_err(|error| Error::bad(error.fault).at_line(error.line as u64))?;
-    Ok(Proven { bound, lines: text.lines().count(), buffers: problem.buffers().len() })
+    Ok(ProvenBound { bound, lines: text.lines().count(), buffers: problem.buffers().len() })
 }

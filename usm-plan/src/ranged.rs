@@ -88,21 +88,21 @@ pub(crate) fn check(dims: &[NamedDimension]) -> Result<()> {
 }
 
 /// One value for each dimension, from the user's values by name.
-pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<Vec<u64>> {
+pub(crate) fn values(dims: &[NamedDimension], arguments: &[(String, u64)]) -> Result<Vec<u64>> {
     let refuse = |reason: String| Error::bad(reason).in_option(Field::Dims);
     let is = |dim: &NamedDimension, name: &str| dim.name == name || dim.of.as_deref() == Some(name);
-    if let Some((stranger, _)) = said.iter().find(|(name, _)| !dims.iter().any(|dim| is(dim, name))) {
+    if let Some((stranger, _)) = arguments.iter().find(|(name, _)| !dims.iter().any(|dim| is(dim, name))) {
         return Err(refuse(format!("the graph has no dimension {stranger:?}")));
     }
     let value = |dim: &NamedDimension| {
-        let mut found = said.iter().filter(|(name, _)| is(dim, name)).map(|&(_, value)| value);
-        let value = found.next().ok_or_else(|| {
+        let mut matches = arguments.iter().filter(|(name, _)| is(dim, name)).map(|&(_, value)| value);
+        let value = matches.next().ok_or_else(|| {
             refuse(format!(
                 "no value for {:?}; say --dim {}=VALUE, in Python dims={{{:?}: VALUE}}, one of {}",
                 dim.name, dim.name, dim.name, dim.values
             ))
         })?;
-        if let Some(other) = found.find(|&other| other != value) {
+        if let Some(other) = matches.find(|&other| other != value) {
             return Err(refuse(format!("{} is given as {value} and as {other}", dim.name)));
         }
         if !dim.values.contains(value) {
@@ -137,8 +137,8 @@ impl Amount {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Text(text) => {
-                let refused = |fault: Fault| Error::bad(format!("{:?}: {fault}", Cut(text)));
-                evaluate(&self.to_terms(dims)?, values).map_err(refused)
+                let refusal = |fault: Fault| Error::bad(format!("{:?}: {fault}", Cut(text)));
+                evaluate(&self.to_terms(dims)?, values).map_err(refusal)
             }
         }
     }
@@ -165,12 +165,12 @@ pub(crate) struct Place {
     /// The tensor that contains it, as a view or by a permit: id and offset.
     pub(crate) base: Option<(u64, Vec<Term>)>,
     /// Whether it lies there by a permit.
-    pub(crate) over: bool,
+    pub(crate) is_permitted: bool,
 }
 
 /// The plans of a graph for every value of its dimensions, and the requested values.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlanSet {
     pub(crate) dims: Vec<NamedDimension>,
     pub(crate) values: Vec<u64>,
     pub(crate) places: Vec<Place>,
@@ -195,7 +195,7 @@ pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -
     }
 }
 
-impl Planned {
+impl PlanSet {
     /// The plan for the values. `graph` has the sizes for them, and only the permits that the file
     /// uses.
     ///
@@ -207,13 +207,13 @@ impl Planned {
         let tables = self.tables(&problem)?;
         let mut offsets = vec![0; tables.ids().len()];
         tables.at(&self.values, &mut offsets).map_err(|error| refusal(error, &self.dims, tables.ids()))?;
-        let mut placed = vec![0; problem.buffers().len()];
+        let mut bases = vec![0; problem.buffers().len()];
         for (member, offset) in problem.members().iter().zip(&offsets) {
             if member.tensor.id == problem.buffers()[member.buffer].id {
-                placed[member.buffer] = *offset;
+                bases[member.buffer] = *offset;
             }
         }
-        let plan = given(&problem, placed, options).map_err(Error::bad)?;
+        let plan = given(&problem, bases, options).map_err(Error::bad)?;
         match plan.rows.iter().zip(&offsets).find(|(row, offset)| row.offset != **offset) {
             Some((row, offset)) => Err(Error::bad(format!(
                 "tensor {}: its place begins at {offset}, but the graph puts it at {}",
@@ -281,7 +281,7 @@ impl Planned {
             }
             let home = buffers[member.buffer].id;
             if at.id != home {
-                let field = if own.over { "over" } else { "its place" };
+                let field = if own.is_permitted { "over" } else { "its place" };
                 let reason = format!("it cannot lie there: no permit is free, or {} is needed later", at.id);
                 return Err(Error::bad(reason).in_field(format_args!("the tensor with id {id}: {field}")));
             }
@@ -292,34 +292,34 @@ impl Planned {
         }
         let mut plans = Vec::with_capacity(self.plans.len());
         for (number, plan) in self.plans.iter().enumerate() {
-            let named = |reason: String| Error::bad(reason).in_field(format_args!("plans[{number}].below"));
+            let in_plan = |reason: String| Error::bad(reason).in_field(format_args!("plans[{number}].below"));
             let buffer = |id: u64| {
-                let found =
+                let error =
                     item(id).map(|item| &members[item]).filter(|member| buffers[member.buffer].id == id);
-                found
+                error
                     .map(|member| member.buffer)
-                    .ok_or_else(|| named(format!("tensor {id} has no place of its own")))
+                    .ok_or_else(|| in_plan(format!("tensor {id} has no place of its own")))
             };
             let pairs = plan.iter().map(|&(low, high)| Ok((buffer(low)?, buffer(high)?)));
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
             let id = |buffer: usize| buffers.get(buffer).map_or(0, |buffer| buffer.id);
             let pairs = prove(problem, &pairs).map_err(|error| match error {
-                Unordered::Pair(one, other) => named(format!(
+                Unordered::Pair(one, other) => in_plan(format!(
                     "tensors {} and {} may live together, and neither lies below the other",
                     id(one),
                     id(other)
                 )),
                 Unordered::Circle(low, high) => {
-                    named(format!("tensor {} below {} closes a circle", id(low), id(high)))
+                    in_plan(format!("tensor {} below {} closes a circle", id(low), id(high)))
                 }
-                other => named(other.to_string()),
+                other => in_plan(other.to_string()),
             })?;
             let item = |buffer: usize| item(buffers[buffer].id).unwrap_or(0) as u32;
             plans.push(pairs.into_iter().map(|(low, high)| (item(low), item(high))).collect());
         }
         let dimensions = self.dims.iter().map(|dim| dim.values).collect();
         let ids = members.iter().map(|member| member.tensor.id).collect();
-        let fits_by_order = self.places.iter().filter(|place| place.over).all(|place| {
+        let fits_by_order = self.places.iter().filter(|place| place.is_permitted).all(|place| {
             let root = item(place.id).map(|item| items[item].2);
             let mut block = items.iter().zip(members).filter(|(of, _)| Some(of.2) == root);
             // Uses the block's size expression for every tensor that fills its block.

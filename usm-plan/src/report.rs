@@ -7,9 +7,9 @@ use usm_pool::report::Compared;
 use usm_pool::{Certificate, Graph, Plan};
 
 use crate::Outcome;
-use crate::clock::Stopped;
+use crate::clock::StopReason;
 use crate::error::{Error, Result};
-use crate::proof::Proven;
+use crate::proof::ProvenBound;
 
 #[derive(Serialize)]
 /// The JSON document of a plan, for `serde_json`.
@@ -66,9 +66,9 @@ pub struct ProofReport {
     lines: usize,
 }
 
-impl From<Proven> for ProofReport {
-    fn from(proven: Proven) -> Self {
-        let Proven { bound, lines, buffers } = proven;
+impl From<ProvenBound> for ProofReport {
+    fn from(bound_proof: ProvenBound) -> Self {
+        let ProvenBound { bound, lines, buffers } = bound_proof;
         Self { buffers, bound, lines }
     }
 }
@@ -131,8 +131,8 @@ struct OwnReport<'a> {
 impl<'a> MemoryReport<'a> {
     fn of(plan: &'a Plan, at: usize, graph: Option<&'a Graph>) -> Self {
         let MemoryUse { memory, peak, buffers, .. } = plan.memories[at];
-        let own = plan.placed.as_ref().zip(graph).map(|(placed, of)| {
-            let (lower_bound, certificate) = &placed.bounds[at];
+        let own = plan.placed.as_ref().zip(graph).map(|(placement, of)| {
+            let (lower_bound, certificate) = &placement.bounds[at];
             OwnReport {
                 capacity: of.memories()[at].capacity,
                 cost: of.memories()[at].cost,
@@ -156,7 +156,17 @@ impl<'a> Report<'a> {
     /// The document of an outcome.
     #[must_use]
     pub fn of(outcome: &'a Outcome) -> Self {
-        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proof, .. } = outcome;
+        let Outcome {
+            graph,
+            plan,
+            seconds,
+            stop_reason: stopped,
+            reorder: reordered,
+            curve,
+            comparison: compared,
+            proof,
+            ..
+        } = outcome;
         let feasible = plan.feasible();
         let name = |op: usize| {
             graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
@@ -175,12 +185,12 @@ impl<'a> Report<'a> {
             feasible,
             strategy: plan.strategy.name(),
             seconds: *seconds,
-            stopped: stopped.map(Stopped::name),
+            stopped: stopped.map(StopReason::name),
             queue: plan.queue.name(),
             certificate: CertificateReport::of(&plan.certificate, graph.as_ref()),
             ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
-            cost: plan.placed.as_ref().map(|placed| placed.cost),
-            cost_bound: plan.placed.as_ref().map(|placed| placed.cost_bound),
+            cost: plan.placed.as_ref().map(|placement| placement.cost),
+            cost_bound: plan.placed.as_ref().map(|placement| placement.cost_bound),
             memories: (0..plan.memories.len())
                 .filter(|_| feasible)
                 .map(|at| MemoryReport::of(plan, at, graph.as_ref()))
@@ -192,7 +202,7 @@ impl<'a> Report<'a> {
                 .map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect()),
             curve: curve.as_ref().map(|curve| curve.iter().map(PointReport::of).collect()),
             strategies: compared.as_ref().map(|rows| rows.iter().map(StrategyReport::of).collect()),
-            proof: proof.as_ref().map(|(_, proven)| ProofReport::from(*proven)),
+            proof: proof.as_ref().map(|(_, bound_proof)| ProofReport::from(*bound_proof)),
         }
     }
 }

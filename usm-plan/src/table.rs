@@ -18,18 +18,18 @@ pub(crate) struct Row<'a, const N: usize> {
 }
 
 /// Reads a file whose first line names the columns, and passes each row to `each`. The first
-/// `required` of `names` must exist. Holds one row at a time.
+/// `required_count` of `names` must exist. Holds one row at a time.
 pub(crate) fn read<const N: usize>(
     path: &Path,
     names: [&'static str; N],
-    required: usize,
+    required_count: usize,
     hints: &Hints<'_>,
     each: impl FnMut(Row<'_, N>) -> Result<()>,
 ) -> Result<()> {
     let unread = |error| Error::bad(format!("cannot be read: {error}"));
     File::open(path)
         .map_err(unread)
-        .and_then(|file| parse(file, names, required, hints, each))
+        .and_then(|file| parse(file, names, required_count, hints, each))
         .map_err(|error| error.in_file(path))
 }
 
@@ -37,13 +37,13 @@ pub(crate) fn read<const N: usize>(
 pub(crate) fn parse<const N: usize>(
     text: impl Read,
     names: [&'static str; N],
-    required: usize,
+    required_count: usize,
     hints: &Hints<'_>,
     mut each: impl FnMut(Row<'_, N>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = ReaderBuilder::new().buffer_capacity(BUFFER).trim(Trim::Headers).from_reader(text);
     let header = reader.headers().map_err(|error| malformed(&error))?.clone();
-    let columns = columns(&header, names, required, hints)?;
+    let columns = columns(&header, names, required_count, hints)?;
     let mut record = StringRecord::new();
     while reader.read_record(&mut record).map_err(|error| malformed(&error))? {
         each(Row { record: &record, names: &names, columns: &columns })?;
@@ -58,32 +58,32 @@ const BUFFER: usize = 1 << 16;
 fn columns<const N: usize>(
     header: &StringRecord,
     names: [&'static str; N],
-    required: usize,
+    required_count: usize,
     hints: &Hints<'_>,
 ) -> Result<[Option<usize>; N]> {
     let mut columns = [None; N];
-    let mut ignored = Vec::new();
-    for (index, found) in header.iter().enumerate() {
-        let Some(which) = names.iter().position(|name| *name == found) else {
-            ignored.push(found);
+    let mut unused_columns = Vec::new();
+    for (index, column_name) in header.iter().enumerate() {
+        let Some(which) = names.iter().position(|name| *name == column_name) else {
+            unused_columns.push(column_name);
             continue;
         };
         if columns[which].replace(index).is_some() {
-            return Err(Error::bad("the column is there twice").at_line(1).in_field(found));
+            return Err(Error::bad("the column is there twice").at_line(1).in_field(column_name));
         }
     }
-    for (name, column) in names.iter().zip(&columns).take(required) {
+    for (name, column) in names.iter().zip(&columns).take(required_count) {
         if column.is_none() {
-            let found: Vec<_> = header.iter().collect();
-            let reason = match found.is_empty() {
+            let column_names: Vec<_> = header.iter().collect();
+            let reason = match column_names.is_empty() {
                 true => "the column is missing; the table is empty".to_owned(),
-                false => format!("the column is missing; the header has {}", found.join(",")),
+                false => format!("the column is missing; the header has {}", column_names.join(",")),
             };
             return Err(Error::bad(reason).at_line(1).in_field(name));
         }
     }
-    if !ignored.is_empty() {
-        hints.report_remark(Some(format!("columns that are not used: {}", ignored.join(","))));
+    if !unused_columns.is_empty() {
+        hints.report_remark(Some(format!("columns that are not used: {}", unused_columns.join(","))));
     }
     Ok(columns)
 }

@@ -9,9 +9,9 @@ use usm_pool::range::expression::parse;
 use usm_pool::range::{Fault, evaluate};
 
 use crate::error::{Error, Exit};
+use crate::escape::is_unsafe;
 use crate::model::{Hints, Input, Model};
 use crate::outcome::make;
-use crate::shown::is_unsafe;
 use crate::{buffers_csv, graph_json, onnx, units};
 
 /// The first byte chooses the reader, the others are the input. Nothing panics. A refusal is bad
@@ -46,8 +46,8 @@ pub fn check(data: &[u8]) {
     };
     if let Some(graph) = graph {
         let text = graph_json::text(&graph).expect("a graph can be written");
-        let again = graph_json::parse(text.as_bytes(), &plain).expect("what was written can be read");
-        assert_eq!(graph_json::text(&again.graph).expect("a graph can be written"), text);
+        let reread = graph_json::parse(text.as_bytes(), &plain).expect("what was written can be read");
+        assert_eq!(graph_json::text(&reread.graph).expect("a graph can be written"), text);
         if !graph.memories().is_empty() {
             right(graph.into());
         }
@@ -64,14 +64,15 @@ fn ranged(model: Model) -> Option<()> {
 fn right(model: Model) -> Option<()> {
     let limits = Limits::default();
     let file = Path::new("fuzz");
-    let made = refused(make(Input::Graph(model), &Options::default(), &limits, false, file))?;
-    made.check().expect("a plan that was accepted");
+    let outcome = refused(make(Input::Graph(model), &Options::default(), &limits, false, file))?;
+    outcome.check().expect("a plan that was accepted");
     Some(())
 }
 
 /// An expression has a value for all values, or a reason why not.
 fn expression(text: &str) {
-    let dimension = |name: &str| ["N", "w"].iter().position(|known| *known == name).map(|at| at as u32);
+    let dimension =
+        |name: &str| ["N", "w"].iter().position(|candidate| *candidate == name).map(|at| at as u32);
     let Ok(terms) = parse(text, &dimension) else { return };
     for values in [[0, 0], [1, 2], [3, u64::MAX], [u64::MAX; 2]] {
         assert_ne!(evaluate(&terms, &values), Err(Fault::Malformed), "{text:?}");

@@ -5,10 +5,10 @@
 
 use usm::backend::Dyn;
 use usm::backend::host::HostHeap;
-use usm::{AllocKind, MemorySource as _, Opened, Request, Runtimes};
+use usm::{AllocKind, MemorySource as _, OpenRuntime, Request, Runtimes};
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
-    let small = || Ok(Opened::new(Dyn::new(HostHeap::with_memory(1 << 16)), None));
+    let small = || Ok(OpenRuntime::new(Dyn::new(HostHeap::with_memory(1 << 16)), None));
     let runtimes = Runtimes::new().with("mine", small)?;
 
     let selector = std::env::args().nth(1).unwrap_or_else(|| "mine".to_owned());

@@ -23,10 +23,10 @@ pub enum OpenError {
         /// The selector; empty where none was given.
         text: String,
         /// Every runtime that could have had the device, in the order in which they were asked.
-        tried: Vec<Tried>,
+        attempts: Vec<Attempt>,
         /// Selector of a device that matches, of a runtime that is used only where it is named and
         /// was opened already.
-        hidden: Option<String>,
+        hidden_runtime: Option<String>,
     },
     /// The device was found, and its runtime made no context.
     Context {
@@ -47,7 +47,7 @@ pub enum OpenError {
 /// A runtime that was asked for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tried {
+pub struct Attempt {
     /// The runtime's name in selectors.
     pub runtime: String,
     /// Why it does not have the device.
@@ -81,20 +81,20 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Selector { text, error } => write!(f, "device selector {text:?}: {error}"),
-            Self::NoDevice { text, tried, hidden } => {
+            Self::NoDevice { text, attempts, hidden_runtime } => {
                 if text.is_empty() {
                     f.write_str("no device")?;
                 } else {
                     write!(f, "no device matches {text:?}")?;
                 }
                 let mut before = ": ";
-                for Tried { runtime, reason } in tried {
+                for Attempt { runtime, reason } in attempts {
                     write!(f, "{before}{runtime}: {reason}")?;
                     before = "; ";
                 }
-                hidden
+                hidden_runtime
                     .iter()
-                    .try_for_each(|hidden| write!(f, "{before}{hidden} is used only where it is named"))
+                    .try_for_each(|name| write!(f, "{before}{name} is used only where it is named"))
             }
             Self::Context { text, error } => write!(f, "{text:?}: {error}"),
             Self::NotUnicode => f.write_str("USM_DEVICE is not UTF-8 text"),

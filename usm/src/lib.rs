@@ -7,8 +7,8 @@ mod error;
 mod runtime;
 mod runtimes;
 
-pub use error::{OpenError, Reason, Tried};
-pub use runtime::{Absence, Opened, Runtime};
+pub use error::{Attempt, OpenError, Reason};
+pub use runtime::{Absence, OpenRuntime, Runtime};
 pub use runtimes::{DEVICE_VARIABLE, Runtimes, devices, open, open_default, runtimes};
 
 pub use usm_core::*;

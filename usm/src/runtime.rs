@@ -19,18 +19,18 @@ pub struct Runtime {
     state: ForkOnce<State>,
 }
 
-pub(crate) type Open = dyn Fn() -> Result<Opened, Absence> + Send + Sync;
+pub(crate) type Open = dyn Fn() -> Result<OpenRuntime, Absence> + Send + Sync;
 
 /// A backend that was opened.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenRuntime {
     /// The backend.
     pub backend: Dyn,
     /// The file of its library; `None` for a backend that needs no library.
     pub library: Option<PathBuf>,
 }
 
-impl Opened {
+impl OpenRuntime {
     /// A backend, and the file of its library where it has one.
     #[must_use]
     pub fn new(backend: Dyn, library: Option<&Path>) -> Self {
@@ -115,9 +115,9 @@ impl Runtime {
     fn state(&self) -> &State {
         // A runtime refuses a child that was forked while it was opened; the host does not.
         self.state.get_or_make(|| {
-            let opened = self.open.as_ref().map_or(Err(Absence::NotInThisBuild), |open| open());
-            match opened {
-                Ok(Opened { backend, library }) => {
+            let result = self.open.as_ref().map_or(Err(Absence::NotInThisBuild), |open| open());
+            match result {
+                Ok(OpenRuntime { backend, library }) => {
                     let devices = backend.devices().map_err(Absence::from);
                     State { backend: Some(backend), library, devices }
                 }
@@ -170,32 +170,32 @@ impl core::error::Error for Absence {}
 /// How a runtime is opened; `None`: not in this build. The only place that names the types of
 /// runtimes.
 fn opener(kind: BackendKind) -> Option<Box<Open>> {
-    let open: fn() -> Result<Opened, Absence> = match kind {
-        BackendKind::Host => || Ok(Opened::new(Dyn::new(HostHeap::new()), None)),
+    let open: fn() -> Result<OpenRuntime, Absence> = match kind {
+        BackendKind::Host => || Ok(OpenRuntime::new(Dyn::new(HostHeap::new()), None)),
         #[cfg(feature = "sycl")]
         BackendKind::Sycl => || {
             let backend = usm_sycl::Dpctl::load()?;
-            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+            Ok(OpenRuntime::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "level-zero")]
         BackendKind::LevelZero => || {
             let backend = usm_level_zero::LevelZero::load()?;
-            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+            Ok(OpenRuntime::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "cuda")]
         BackendKind::Cuda => || {
             let backend = usm_cuda::Cuda::load()?;
-            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+            Ok(OpenRuntime::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "hip")]
         BackendKind::Hip => || {
             let backend = usm_cuda::Cuda::load_hip()?;
-            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+            Ok(OpenRuntime::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "opencl")]
         BackendKind::OpenCl => || {
             let backend = open_cl()?;
-            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+            Ok(OpenRuntime::new(Dyn::new(backend), Some(backend.path())))
         },
         _ => return None,
     };

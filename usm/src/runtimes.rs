@@ -4,8 +4,8 @@ use usm_core::backend::{Dyn, DynDevice};
 use usm_core::ends::ForkOnce;
 use usm_core::{BackendKind, Context, DeviceType, Selector};
 
-use crate::runtime::{Absence, Opened, Runtime};
-use crate::{OpenError, Reason, Tried};
+use crate::runtime::{Absence, OpenRuntime, Runtime};
+use crate::{Attempt, OpenError, Reason};
 
 /// The environment variable with the selector that is used when none is given.
 pub const DEVICE_VARIABLE: &str = "USM_DEVICE";
@@ -68,7 +68,7 @@ impl Runtimes {
     pub fn with(
         mut self,
         name: &str,
-        open: impl Fn() -> Result<Opened, Absence> + Send + Sync + 'static,
+        open: impl Fn() -> Result<OpenRuntime, Absence> + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
         let spoken_for = name.parse::<Selector>().is_ok() || name.contains(':') || name.is_empty();
         if spoken_for || self.0.iter().any(|runtime| runtime.name() == name) {
@@ -78,13 +78,13 @@ impl Runtimes {
         Ok(self)
     }
 
-    /// Opens the runtime of this kind by a function of the caller, which knows better where its
+    /// Replaces the function that opens the runtime of this kind, for callers that know where its
     /// library is.
     #[must_use]
     pub fn opened_by(
         mut self,
         kind: BackendKind,
-        open: impl Fn() -> Result<Opened, Absence> + Send + Sync + 'static,
+        open: impl Fn() -> Result<OpenRuntime, Absence> + Send + Sync + 'static,
     ) -> Self {
         let own = Runtime::new(kind.name().to_owned(), Some(kind), Some(Box::new(open)));
         match self.0.iter_mut().find(|runtime| runtime.kind == Some(kind)) {
@@ -115,25 +115,25 @@ impl Runtimes {
     /// # Errors
     /// [`OpenError::Selector`] or [`OpenError::NoDevice`].
     pub fn device(&self, selector: &str) -> Result<&DynDevice, OpenError> {
-        let (asked, wanted) = self.selected(selector)?;
+        let (runtimes, device_selector) = self.selected(selector)?;
         // A selector of the caller's runtime names no kind.
         let matches = |runtime: &Runtime, device: &DynDevice| {
             let info = device.info();
             match runtime.kind {
-                Some(_) => wanted.matches(&info),
-                None => wanted.device_type.is_none_or(|device_type| device_type == info.device_type),
+                Some(_) => device_selector.matches(&info),
+                None => device_selector.device_type.is_none_or(|device_type| device_type == info.device_type),
             }
         };
-        let there = asked.iter().flat_map(|runtime| {
+        let devices = runtimes.iter().flat_map(|runtime| {
             runtime.devices().unwrap_or_default().iter().map(move |device| (*runtime, device))
         });
-        let mut matching = there.filter(|(runtime, device)| matches(runtime, device));
-        match matching.nth(wanted.index.unwrap_or(0) as usize) {
+        let mut matches_left = devices.filter(|(runtime, device)| matches(runtime, device));
+        match matches_left.nth(device_selector.index.unwrap_or(0) as usize) {
             Some((_, device)) => Ok(device),
             None => Err(OpenError::NoDevice {
                 text: selector.to_owned(),
-                tried: asked.into_iter().map(attempt).collect(),
-                hidden: self.hidden_hip(&wanted, selector),
+                attempts: runtimes.into_iter().map(attempt).collect(),
+                hidden_runtime: self.hidden_hip(&device_selector, selector),
             }),
         }
     }
@@ -162,11 +162,11 @@ impl Runtimes {
             _ => 2,
         };
         let usual = || self.iter().filter(|runtime| !matches!(runtime.kind, None | Some(BackendKind::Hip)));
-        let found = usual().find_map(|runtime| runtime.devices().ok()?.iter().min_by_key(rank));
-        found.ok_or_else(|| OpenError::NoDevice {
+        let first_device = usual().find_map(|runtime| runtime.devices().ok()?.iter().min_by_key(rank));
+        first_device.ok_or_else(|| OpenError::NoDevice {
             text: String::new(),
-            tried: usual().map(attempt).collect(),
-            hidden: None,
+            attempts: usual().map(attempt).collect(),
+            hidden_runtime: None,
         })
     }
 
@@ -180,32 +180,32 @@ impl Runtimes {
 
     /// The runtimes that a selector names, and its conditions for their devices.
     fn selected(&self, text: &str) -> Result<(Vec<&Runtime>, Selector), OpenError> {
-        let refused = |error| OpenError::Selector { text: text.to_owned(), error };
+        let selector_error = |error| OpenError::Selector { text: text.to_owned(), error };
         let (first, rest) = text.split_once(':').unwrap_or((text, ""));
         if let Some(own) = self.iter().find(|runtime| runtime.kind.is_none() && runtime.name() == first) {
             let selector =
-                if rest.is_empty() { Selector::default() } else { rest.parse().map_err(refused)? };
+                if rest.is_empty() { Selector::default() } else { rest.parse().map_err(selector_error)? };
             return Ok((vec![own], selector));
         }
-        let selector: Selector = text.parse().map_err(refused)?;
-        let wanted = |kind: BackendKind| match selector.backend {
+        let selector: Selector = text.parse().map_err(selector_error)?;
+        let is_selected = |kind: BackendKind| match selector.backend {
             _ if selector.sycl => kind == BackendKind::Sycl,
             Some(backend) => kind == backend,
             // HIP has never run on a GPU, so a program must name it.
             None => !matches!(kind, BackendKind::Sycl | BackendKind::Hip),
         };
-        Ok((self.iter().filter(|runtime| runtime.kind.is_some_and(wanted)).collect(), selector))
+        Ok((self.iter().filter(|runtime| runtime.kind.is_some_and(is_selected)).collect(), selector))
     }
 
     /// The first device that a selector would have matched, were it not HIP's. HIP is not opened
     /// for that.
-    fn hidden_hip(&self, wanted: &Selector, text: &str) -> Option<String> {
-        let named = wanted.sycl || wanted.backend.is_some();
-        if named || self.iter().any(|runtime| runtime.kind.is_none() && text.starts_with(runtime.name())) {
+    fn hidden_hip(&self, selector: &Selector, text: &str) -> Option<String> {
+        let has_name = selector.sycl || selector.backend.is_some();
+        if has_name || self.iter().any(|runtime| runtime.kind.is_none() && text.starts_with(runtime.name())) {
             return None;
         }
         let devices = self.get(BackendKind::Hip).filter(|hip| hip.is_opened())?.devices().ok()?;
-        let info = devices.iter().map(DynDevice::info).find(|info| wanted.matches(info))?;
+        let info = devices.iter().map(DynDevice::info).find(|info| selector.matches(info))?;
         Some(Selector::of(&info).to_string())
     }
 }
@@ -224,13 +224,13 @@ fn context(device: &DynDevice) -> Result<Context<Dyn>, OpenError> {
     device.context().map_err(|error| OpenError::Context { text: text(), error })
 }
 
-fn attempt(runtime: &Runtime) -> Tried {
+fn attempt(runtime: &Runtime) -> Attempt {
     let selector = |device: &DynDevice| Selector::of(&device.info()).to_string();
     let reason = match runtime.devices() {
         Ok(devices) => Reason::NoSuchDevice { has: devices.iter().map(selector).collect() },
         Err(absence) => Reason::Absent(absence.clone()),
     };
-    Tried { runtime: runtime.name().to_owned(), reason }
+    Attempt { runtime: runtime.name().to_owned(), reason }
 }
 
 /// The runtimes of this process. Each is opened once, at first need.

@@ -8,7 +8,7 @@ use std::thread;
 use usm::backend::Dyn;
 use usm::backend::host::HostHeap;
 use usm::backend::mock::{Mock, Progress};
-use usm::{Absence, BackendKind, ErrorKind, Opened, Runtimes};
+use usm::{Absence, BackendKind, ErrorKind, OpenRuntime, Runtimes};
 use usm_core::driver::process::Opening;
 
 unsafe extern "C" {
@@ -53,9 +53,9 @@ fn a_child_forked_while_a_thread_opens_a_runtime_gets_an_error_and_the_host() {
                 both.wait();
             }
             drop(opening);
-            Ok(Opened::new(Dyn::new(Mock::new(Progress::OnWait)), None))
+            Ok(OpenRuntime::new(Dyn::new(Mock::new(Progress::OnWait)), None))
         };
-        let host = || Ok(Opened::new(Dyn::new(HostHeap::new()), None));
+        let host = || Ok(OpenRuntime::new(Dyn::new(HostHeap::new()), None));
         let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, open).with("mine", host).expect("a name");
         let is_refused =
             |error: &Absence| matches!(error, Absence::Failed(error) if error.kind == ErrorKind::Forked);

@@ -4,10 +4,10 @@
 use usm::backend::Dyn;
 use usm::backend::host::HostHeap;
 use usm::backend::mock::{Mock, Progress};
-use usm::{Absence, BackendKind, OpenError, Opened, Reason, Runtimes, Selector};
+use usm::{Absence, BackendKind, OpenError, OpenRuntime, Reason, Runtimes, Selector};
 
-fn mock() -> Result<Opened, Absence> {
-    Ok(Opened::new(Dyn::new(Mock::new(Progress::OnWait)), None))
+fn mock() -> Result<OpenRuntime, Absence> {
+    Ok(OpenRuntime::new(Dyn::new(Mock::new(Progress::OnWait)), None))
 }
 
 /// The host without other runtimes: no library of this machine is opened.
@@ -58,7 +58,7 @@ fn every_runtime_tried_is_listed_with_its_reason() {
                     opencl: left out; host: no such device, it has host:host:0";
     assert_eq!(error.to_string(), expected);
     assert_eq!(format!("{error:?}"), expected, "what main prints of an error");
-    let OpenError::NoDevice { tried, .. } = error else { panic!("{error}") };
+    let OpenError::NoDevice { attempts: tried, .. } = error else { panic!("{error}") };
     assert_eq!(
         tried[1].reason,
         Reason::Absent(Absence::Failed(usm::Error::from(missing).in_backend(BackendKind::Cuda)))
@@ -98,7 +98,7 @@ fn a_named_backend_of_the_caller_is_used() {
 
 #[test]
 fn the_default_is_the_first_runtime_with_a_device() {
-    let heap = || Ok(Opened::new(Dyn::new(HostHeap::new()), None));
+    let heap = || Ok(OpenRuntime::new(Dyn::new(HostHeap::new()), None));
     let none = host_only();
     assert_eq!(none.open_default().unwrap().info().backend, BackendKind::Host);
     // The mock in the place of runtimes: behind OpenCL comes the host, before it Level Zero.

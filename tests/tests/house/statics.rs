@@ -144,7 +144,7 @@ const TABLE: &[(&str, &str, Reason)] = &[
 ];
 
 /// Types without a lock. A cell without `Sync` is a value of one thread.
-const LOCK_FREE: [&str; 16] = [
+const LOCK_FREE: [&str; 17] = [
     "Atomic",
     "[Atomic",
     "core::sync::atomic::Atomic",
@@ -158,7 +158,8 @@ const LOCK_FREE: [&str; 16] = [
     "u",
     "ExternalAllocator",
     "Once<",
-    "$crate::process::once::Once<",
+    "LazyCell<",
+    "$crate::process::once::LazyCell<",
     "Vendor",
     "fn",
 ];

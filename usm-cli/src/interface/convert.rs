@@ -28,7 +28,7 @@ pub(super) enum To {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Converted {
+pub(super) enum ConvertedForm {
     /// In the spelling of its protocol, with the keys in its producers' order.
     Dictionary(Value),
     Tensor(Tensor),
@@ -68,7 +68,7 @@ pub(super) fn convert<'a>(
     array: &Interface<'a, '_, DIMS>,
     to: To,
     syclobj: Option<SyclObject<'a>>,
-) -> Result<Converted> {
+) -> Result<ConvertedForm> {
     match to {
         To::Array => dictionary(array, Protocol::Array, syclobj),
         To::Cuda => dictionary(array, Protocol::Cuda, syclobj),
@@ -81,7 +81,7 @@ pub(super) fn convert<'a>(
             };
             let tensor = array.to_tensor(Device { kind, id: 0 })?;
             let (dtype, device) = (tensor.dtype(), tensor.device());
-            Ok(Converted::Tensor(Tensor {
+            Ok(ConvertedForm::Tensor(Tensor {
                 code: dtype.code,
                 bits: dtype.bits,
                 lanes: dtype.lanes,
@@ -97,7 +97,7 @@ pub(super) fn convert<'a>(
             let mut format = String::new();
             buffer.write_format(&mut format).map_err(|_| refuse(Key::Format, Reason::Dtype))?;
             let layout = buffer.layout();
-            Ok(Converted::Buffer(Buffer {
+            Ok(ConvertedForm::Buffer(Buffer {
                 format,
                 itemsize: layout.itemsize(),
                 shape: layout.shape().to_vec(),
@@ -112,14 +112,14 @@ fn dictionary<'a>(
     array: &Interface<'a, '_, DIMS>,
     protocol: Protocol,
     syclobj: Option<SyclObject<'a>>,
-) -> Result<Converted> {
-    let converted = array.to_interface(protocol, &Target { syclobj, ..Target::default() })?;
+) -> Result<ConvertedForm> {
+    let interface = array.to_interface(protocol, &Target { syclobj, ..Target::default() })?;
     let mut text = String::new();
     // JSON has only lists, so it cannot distinguish a sub-array of a sub-array from a list of
     // members.
-    let written = converted.write(&mut text, Spelling::Json).ok();
-    let value = written.and_then(|()| serde_json::from_str(&text).ok());
-    value.map(Converted::Dictionary).ok_or_else(|| refuse(Key::Descr, Reason::Descr))
+    let json = interface.write(&mut text, Spelling::Json).ok();
+    let value = json.and_then(|()| serde_json::from_str(&text).ok());
+    value.map(ConvertedForm::Dictionary).ok_or_else(|| refuse(Key::Descr, Reason::Descr))
 }
 
 fn refuse(key: Key, reason: Reason) -> Refusal {

@@ -14,7 +14,7 @@ use usm_interface::{
 
 use crate::error::{Error, Exit, Result};
 use crate::input::number;
-use convert::{Converted, To, convert};
+use convert::{ConvertedForm, To, convert};
 use usm_plan::units;
 
 /// NumPy's maximum number of dimensions.
@@ -88,12 +88,12 @@ fn allocation(text: &str) -> Result<(u64, u64), String> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Accepted(Accepted),
-    Refused(Refused),
+    Accepted(AcceptedReport),
+    Refused(RefusalReport),
 }
 
 #[derive(Serialize)]
-struct Accepted {
+struct AcceptedReport {
     ok: bool,
     protocol: &'static str,
     dtype: String,
@@ -105,7 +105,7 @@ struct Accepted {
     extent: [i64; 2],
     fields: Vec<Member>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    converted: Option<Converted>,
+    converted: Option<ConvertedForm>,
 }
 
 #[derive(Serialize)]
@@ -120,7 +120,7 @@ struct Member {
 }
 
 #[derive(Serialize)]
-struct Refused {
+struct RefusalReport {
     ok: bool,
     error: Reason,
 }
@@ -134,7 +134,7 @@ struct Reason {
 
 impl Answer {
     fn refused(kind: &'static str, field: Option<String>, message: String) -> Self {
-        Self::Refused(Refused { ok: false, error: Reason { kind, field, message } })
+        Self::Refused(RefusalReport { ok: false, error: Reason { kind, field, message } })
     }
 }
 
@@ -214,9 +214,9 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
         array.check_inside(Allocation { base, len })?;
     }
     let syclobj = arguments.syclobj.as_deref().map(|filter| SyclObject::Filter(Str::new(filter)));
-    let converted = arguments.to.map(|to| convert(&array, to, syclobj)).transpose()?;
+    let form = arguments.to.map(|to| convert(&array, to, syclobj)).transpose()?;
     let layout = array.layout();
-    Ok(Answer::Accepted(Accepted {
+    Ok(Answer::Accepted(AcceptedReport {
         ok: true,
         protocol: array.protocol().name(),
         dtype: layout.dtype().to_string(),
@@ -227,7 +227,7 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
         readonly: array.readonly(),
         extent: [layout.extent().low, layout.extent().high],
         fields: named_members(array.fields()),
-        converted,
+        converted: form,
     }))
 }
 

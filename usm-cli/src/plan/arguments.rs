@@ -208,7 +208,7 @@ fn alignment(text: &str) -> Result<u64, String> {
 
 /// The first option that was given.
 pub(super) fn first_given(options: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'static str> {
-    options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
 impl Arguments {

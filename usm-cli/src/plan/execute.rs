@@ -59,14 +59,14 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         None => backends::from_environment("host")?,
     };
     let available = context.info().global_mem_size;
-    let needed = needed_bytes(graph, plan, arguments.streams);
-    if needed > u128::from(available) {
-        let error = format!("{needed} bytes needed, the device has {available}");
+    let required_bytes = needed_bytes(graph, plan, arguments.streams);
+    if required_bytes > u128::from(available) {
+        let error = format!("{required_bytes} bytes needed, the device has {available}");
         return Err(Error::unable(error).in_field("--run"));
     }
-    let failed = |error: ArenaError| Error::unable(error).in_field("--run");
+    let arena_error = |error: ArenaError| Error::unable(error).in_field("--run");
     let queue = context.queue(plan.queue).map_err(Error::unable)?;
-    let network = Network::new(graph, problem, plan, &queue).map_err(failed)?;
+    let network = Network::new(graph, problem, plan, &queue).map_err(arena_error)?;
     let stream = |number: u32| -> Result<(Pool, Checked), ArenaError> {
         let queue = network_queue(&context, plan.queue)?;
         let mut stream = network.stream(&queue, number)?;
@@ -84,11 +84,11 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         wrong: 0,
     };
     for (number, ran) in (0..).zip(ran) {
-        let (Pool { padded, non_padded, dynamic, bytes, .. }, checked) =
-            ran.map_err(|error| error.in_field("--run"))?.map_err(failed)?;
+        let (Pool { padded, non_padded, dynamic, bytes, .. }, checked_bytes) =
+            ran.map_err(|error| error.in_field("--run"))?.map_err(arena_error)?;
         report.pools.push(PoolReport { stream: number, padded, non_padded, dynamic, bytes });
-        report.reads_checked += checked.reads;
-        report.wrong += checked.wrong;
+        report.reads_checked += checked_bytes.reads;
+        report.wrong += checked_bytes.wrong;
     }
     Ok(report)
 }

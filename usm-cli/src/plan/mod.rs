@@ -11,7 +11,7 @@ mod text;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use usm_plan::clock::{AUTO_LIMIT, Stopped};
+use usm_plan::clock::{AUTO_LIMIT, StopReason};
 use usm_plan::{Answer, Job, Outcome, Refusal, Report, Source};
 use usm_pool::dependency::lists_text;
 use usm_pool::html::{self, Page};
@@ -19,10 +19,10 @@ use usm_pool::report::{pool_dump_csv, sharing_table};
 use usm_pool::{Graph, Plan, Problem, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
+use crate::escape::EscapedText;
 use crate::input;
 use crate::interrupt;
 use crate::output;
-use crate::shown::Shown;
 use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
@@ -44,16 +44,16 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
             session.end();
             return range::report(&plan, arguments, json);
         }
-        Answer::Recompute(_, curve, stopped) => {
+        Answer::Recompute(_, curve, stop_reason) => {
             session.end();
-            return recompute::report(&curve, stopped, arguments, json);
+            return recompute::report(&curve, stop_reason, arguments, json);
         }
         Answer::One(outcome) => outcome,
     };
     refuse(arguments, outcome.graph.is_none())?;
     let other = beside(arguments, &session)?;
     session.end();
-    if arguments.time_limit.is_none() && outcome.stopped == Some(Stopped::Time) {
+    if arguments.time_limit.is_none() && outcome.stop_reason == Some(StopReason::Time) {
         let limit = AUTO_LIMIT.as_secs();
         output::warning(format_args!(
             "the search was ended after its {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
@@ -84,10 +84,10 @@ fn report(
     arguments: &Arguments,
     json: bool,
 ) -> Result<Exit> {
-    let mut written = write(outcome, other, arguments)?;
-    if let (Some(path), Some((text, proven))) = (&arguments.proof, &outcome.proof) {
-        proof::write(outcome, text, *proven, path)?;
-        written.push(("proof file", path));
+    let mut files = write(outcome, other, arguments)?;
+    if let (Some(path), Some((text, bound_proof))) = (&arguments.proof, &outcome.proof) {
+        proof::write(outcome, text, *bound_proof, path)?;
+        files.push(("proof file", path));
     }
     let ran = match &outcome.graph {
         Some(graph) if arguments.run && outcome.plan.feasible() => {
@@ -105,8 +105,8 @@ fn report(
         if let Some((other, title)) = &other {
             output::text(&text::describe_beside(outcome, other, title))?;
         }
-        for (what, path) in written {
-            output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
+        for (what, path) in files {
+            output::line(format_args!("  {what:<12} {}", EscapedText(path.display())))?;
         }
     }
     Ok(match outcome.plan.feasible() {
@@ -135,30 +135,30 @@ fn refuse(arguments: &Arguments, is_table: bool) -> Result<()> {
     if arguments.many_values() {
         let run = [("--run", arguments.run)];
         refuse(first_given(run), "a run is for one value of each dimension")?;
-        let given = check.into_iter().chain(arguments.of_one_plan());
-        refuse(first_given(given), "it is for one value of each dimension; a plan for all is made here")?;
+        let options = check.into_iter().chain(arguments.of_one_plan());
+        refuse(first_given(options), "it is for one value of each dimension; a plan for all is made here")?;
     } else if arguments.curve_recompute {
         let one = arguments.of_one_plan().into_iter().filter(|&(name, _)| name != "--svg");
         let reason = "it is for one plan; each point of a curve is a graph of its own";
         refuse(first_given(check.into_iter().chain(one)), reason)?;
     } else if arguments.check.is_some() {
-        let unused = [
+        let unused_options = [
             ("--strategy", !matches!(arguments.strategy, StrategyArgument::Auto)),
             ("--capacity", arguments.capacity.is_some()),
             ("--time-limit", arguments.time_limit.is_some()),
             ("--compare", arguments.compare),
             ("--run", arguments.run),
         ];
-        let unused = first_given(unused.into_iter().chain(arguments.of_one_plan()));
-        refuse(unused, "--check makes no plan")?;
+        let unused_option = first_given(unused_options.into_iter().chain(arguments.of_one_plan()));
+        refuse(unused_option, "--check makes no plan")?;
     }
     let of_operators = [
         ("--graph", arguments.graph.is_some()),
         ("--dependencies", arguments.dependencies.is_some()),
         ("--run", arguments.run),
     ];
-    let needed = first_given(of_operators.into_iter().filter(|_| is_table));
-    refuse(needed, "buffers have no operators; give a graph")
+    let graph_option = first_given(of_operators.into_iter().filter(|_| is_table));
+    refuse(graph_option, "buffers have no operators; give a graph")
         .map_err(|error| error.in_file(input::called(&arguments.input)))
 }
 
@@ -170,10 +170,10 @@ fn write<'a>(
     arguments: &'a Arguments,
 ) -> Result<Vec<(&'static str, &'a PathBuf)>> {
     let Outcome { graph, problem, plan, .. } = outcome;
-    let mut written = Vec::new();
+    let mut files = Vec::new();
     let mut file = |what, path: &'a Option<PathBuf>, content: &dyn Fn() -> Result<String>| match path {
         Some(path) => {
-            written.push((what, path));
+            files.push((what, path));
             write_file(path, &content()?)
         }
         None => Ok(()),
@@ -189,7 +189,7 @@ fn write<'a>(
             file(what, path, &|| Ok(text()))
         })?;
     }
-    Ok(written)
+    Ok(files)
 }
 
 /// Calls `each` with the name, the path and the text of every file that a plan has.

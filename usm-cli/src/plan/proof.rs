@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use usm_plan::proof::Proven;
+use usm_plan::proof::ProvenBound;
 use usm_plan::report::ProofReport;
 use usm_plan::{Job, Outcome};
 
@@ -12,11 +12,11 @@ use crate::error::{Error, Exit, Result, read_file, write_file};
 use crate::output;
 
 /// Writes the proof of a plan's lower bound.
-pub(super) fn write(outcome: &Outcome, text: &str, proven: Proven, path: &Path) -> Result<()> {
-    if proven.bound < outcome.plan.lower_bound {
+pub(super) fn write(outcome: &Outcome, text: &str, bound_proof: ProvenBound, path: &Path) -> Result<()> {
+    if bound_proof.bound < outcome.plan.lower_bound {
         output::warning(format_args!(
             "the proof is of {} bytes; none of the bound was found again within the limit of the search",
-            proven.bound
+            bound_proof.bound
         ));
     }
     write_file(path, text)
@@ -29,12 +29,12 @@ pub(super) fn check(job: Job, session: &Session<'_>, path: &Path, json: bool) ->
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         Error::bad("not UTF-8 text").at_line(line as u64).in_file(path)
     })?;
-    let proven = job.check_proof(&text, path, session)?;
+    let bound_proof = job.check_proof(&text, path, session)?;
     session.end();
     if json {
-        output::json(&ProofReport::from(proven))?;
+        output::json(&ProofReport::from(bound_proof))?;
     } else {
-        output::line(format_args!("  {:<12} {}", "proof", text::replayed(proven)))?;
+        output::line(format_args!("  {:<12} {}", "proof", text::replayed(bound_proof)))?;
     }
     Ok(Exit::Done)
 }

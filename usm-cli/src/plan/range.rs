@@ -7,8 +7,8 @@ use usm_plan::graph_json::{Probe, RangePlan};
 
 use super::arguments::Arguments;
 use crate::error::{Exit, Result, write_file};
+use crate::escape::EscapedText;
 use crate::output;
-use crate::shown::Shown;
 
 /// Writes the file and prints the report.
 pub(super) fn report(plan: &RangePlan, arguments: &Arguments, json: bool) -> Result<Exit> {
@@ -20,7 +20,7 @@ pub(super) fn report(plan: &RangePlan, arguments: &Arguments, json: bool) -> Res
     } else {
         output::text(&describe(plan))?;
         if let Some(file) = &arguments.range_plan {
-            output::line(format_args!("  {:<12} {}", "range plan", Shown(file.display())))?;
+            output::line(format_args!("  {:<12} {}", "range plan", EscapedText(file.display())))?;
         }
     }
     Ok(if crate::interrupt::is_pressed() { Exit::Interrupted } else { Exit::Done })
@@ -75,12 +75,12 @@ fn describe(plan: &RangePlan) -> String {
     let mut text = String::new();
     let names: Vec<String> = plan.dims().iter().map(|dim| format!("{}={}", dim.name, dim.values)).collect();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "  {:<12} {}", "dimensions", Shown(names.join(", ")));
-    let proven = match plan.is_proven_for_every_value() {
+    let _ = writeln!(text, "  {:<12} {}", "dimensions", EscapedText(names.join(", ")));
+    let claim = match plan.is_proven_for_every_value() {
         true => "proven for every value".to_owned(),
         false => format!("proven for {} values, and at use for each other one", plan.probes().len()),
     };
-    let _ = writeln!(text, "  {:<12} {}, {proven}", "plans", plan.count());
+    let _ = writeln!(text, "  {:<12} {}, {claim}", "plans", plan.count());
     let above = 100.0 * (worst_ratio(plan) - 1.0);
     let _ =
         writeln!(text, "  {:<12} {above:.2} % above the bound, of {} values", "worst", plan.probes().len());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use usm_plan::clock::Stopped;
+use usm_plan::clock::StopReason;
 use usm_plan::request::{PointFacts, text};
 use usm_pool::planner::recompute::Curve;
 use usm_pool::svg;
@@ -11,9 +11,9 @@ use usm_pool::svg;
 use super::arguments::Arguments;
 use super::execute::{self, RunReport};
 use crate::error::{Error, Exit, Result, write_file};
+use crate::escape::EscapedText;
 use crate::interrupt;
 use crate::output;
-use crate::shown::Shown;
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ struct PointReport<'a> {
 /// Writes the files, runs the points and prints the report.
 pub(super) fn report(
     curve: &Curve,
-    stopped: Option<Stopped>,
+    stop_reason: Option<StopReason>,
     arguments: &Arguments,
     json: bool,
 ) -> Result<Exit> {
@@ -65,16 +65,16 @@ pub(super) fn report(
         });
         output::json(&Report {
             bound: curve.bound,
-            stopped: stopped.map(Stopped::name),
+            stopped: stop_reason.map(StopReason::name),
             points: points.collect(),
         })?;
     } else {
         output::text(&describe(curve, &facts))?;
-        if let Some(stopped) = stopped {
+        if let Some(stop_reason) = stop_reason {
             output::line(format_args!(
                 "  {:<12} by {}: another run may find a better curve",
                 "stopped",
-                stopped.name()
+                stop_reason.name()
             ))?;
         }
         for ran in &runs {
@@ -82,7 +82,7 @@ pub(super) fn report(
         }
         let picture = arguments.svg.iter().map(|path| ("picture", path));
         for (what, path) in files.iter().map(|path| ("graph", path)).chain(picture) {
-            output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
+            output::line(format_args!("  {what:<12} {}", EscapedText(path.display())))?;
         }
     }
     Ok(match runs.iter().any(|ran| ran.wrong > 0) {
@@ -118,8 +118,8 @@ fn describe(curve: &Curve, facts: &[PointFacts]) -> String {
     text += &format!("  {:>16} {:>16} {:>8} {:>8}\n", "peak (bytes)", "added time", "repeated", "copies");
     for PointFacts { peak, time, repeated, copies } in facts {
         let bar = (u128::from(*peak) * u128::from(BAR)).div_ceil(u128::from(most)) as usize;
-        let (repeated, copies) = (repeated.len(), copies.len());
-        text += &format!("  {peak:>16} {time:>16} {repeated:>8} {copies:>8}  {}\n", "#".repeat(bar));
+        let (repeat_count, copies) = (repeated.len(), copies.len());
+        text += &format!("  {peak:>16} {time:>16} {repeat_count:>8} {copies:>8}  {}\n", "#".repeat(bar));
     }
     text
 }

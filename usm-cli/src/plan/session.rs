@@ -17,11 +17,11 @@ use crate::progress::Progress;
 pub(super) struct Session<'a> {
     arguments: &'a Arguments,
     start: Instant,
-    shown: Mutex<Shown>,
+    state: Mutex<ProgressState>,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ProgressState {
     display: Option<Progress>,
     /// Set when the search begins: until then Ctrl-C ends the command.
     interrupt: Option<Interrupt>,
@@ -29,16 +29,16 @@ struct Shown {
 
 impl<'a> Session<'a> {
     pub(super) fn new(arguments: &'a Arguments, start: Instant) -> Self {
-        Self { arguments, start, shown: Mutex::default() }
+        Self { arguments, start, state: Mutex::default() }
     }
 
     /// Clears the terminal, and lets Ctrl-C end the command again.
     pub(super) fn end(&self) {
-        *self.shown() = Shown::default();
+        *self.shown() = ProgressState::default();
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,13 +62,13 @@ impl Watch for Session<'_> {
             Stage::Recomputing => "searching for operators to run again".to_owned(),
             _ => "planning".to_owned(),
         };
-        let mut shown = self.shown();
-        if stage == Stage::Planning && shown.interrupt.is_none() {
-            shown.interrupt = Some(Interrupt::watch());
+        let mut state = self.shown();
+        if stage == Stage::Planning && state.interrupt.is_none() {
+            state.interrupt = Some(Interrupt::watch());
         }
         // The old display is erased first.
-        shown.display = None;
-        shown.display = Some(Progress::start(message));
+        state.display = None;
+        state.display = Some(Progress::start(message));
     }
 
     fn wants_progress(&self) -> bool {

@@ -4,10 +4,10 @@ use usm_pool::Certificate;
 use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::comparison_table;
 
+use crate::escape::EscapedText;
 use crate::output;
-use crate::shown::Shown;
 use usm_plan::Outcome;
-use usm_plan::proof::Proven;
+use usm_plan::proof::ProvenBound;
 
 /// The line of the plan that the page shows beside this one.
 pub(super) fn describe_beside(outcome: &Outcome, other: &Outcome, title: &str) -> String {
@@ -17,7 +17,7 @@ pub(super) fn describe_beside(outcome: &Outcome, other: &Outcome, title: &str) -
 
 /// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
-    let Outcome { graph, plan, seconds, stopped, reordered, every_order, curve, compared, proof, .. } =
+    let Outcome { graph, plan, seconds, stop_reason, reorder, every_order, curve, comparison, proof, .. } =
         outcome;
     let mut text = String::new();
     let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
@@ -35,11 +35,11 @@ pub(super) fn describe(outcome: &Outcome) -> String {
                     (false, false) => "placement proven",
                     (false, true) => "order and placement proven",
                 };
-                let compared = match peak > plan.naive {
+                let relation = match peak > plan.naive {
                     true => "above the plain sum because of alignments".to_owned(),
                     false => format!("{times:.1} times less than the plain sum"),
                 };
-                format!("optimal ({claim}), {compared}")
+                format!("optimal ({claim}), {relation}")
             }
             peak => {
                 let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);
@@ -49,24 +49,24 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         row("peak", format!("{}, {quality}", output::bytes(plan.peak)));
     } else {
         let capacity = plan.capacity.unwrap_or(0);
-        let proven = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
-        row("peak", format!("{proven} fit in {}", output::bytes(capacity)));
+        let excuse = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
+        row("peak", format!("{excuse} fit in {}", output::bytes(capacity)));
     }
     let several = plan.memories.len() > 1 || plan.placed.is_some();
     for (at, used) in plan.memories.iter().enumerate().filter(|_| several) {
-        let bound = plan.placed.as_ref().map_or_else(String::new, |placed| match placed.bounds[at].0 {
+        let bound = plan.placed.as_ref().map_or_else(String::new, |placement| match placement.bounds[at].0 {
             bound if bound == used.peak => ", placement proven".to_owned(),
             bound => format!(", bound {}", output::bytes(bound)),
         });
-        let name = Shown(used.memory.name_in(graph.as_ref())).to_string();
+        let name = EscapedText(used.memory.name_in(graph.as_ref())).to_string();
         row(&name, format!("{}, {} buffers{bound}", output::bytes(used.peak), used.buffers));
     }
-    if let Some(placed) = &plan.placed {
-        let bound = match placed.cost_bound {
-            bound if bound == placed.cost => "the least, proven".to_owned(),
+    if let Some(placement) = &plan.placed {
+        let bound = match placement.cost_bound {
+            bound if bound == placement.cost => "the least, proven".to_owned(),
             bound => format!("none of these buffers costs less than {bound}"),
         };
-        row("cost", format!("{}, {bound}", placed.cost));
+        row("cost", format!("{}, {bound}", placement.cost));
     }
     if !plan.spilled.is_empty() {
         row("spilled", format!("{} buffers to host memory", plan.spilled.len()));
@@ -77,9 +77,10 @@ pub(super) fn describe(outcome: &Outcome) -> String {
             format!("{} edges (earlier, later) that the executor must keep", plan.ordering_edges.len()),
         );
     }
-    if let Some(found) = reordered {
-        let what = if found.bound < found.given { "new order of the operators" } else { "as given" };
-        row("order", format!("{what}, bound {} before", output::bytes(found.given)));
+    if let Some(order_found) = reorder {
+        let what =
+            if order_found.bound < order_found.given { "new order of the operators" } else { "as given" };
+        row("order", format!("{what}, bound {} before", output::bytes(order_found.given)));
         if !outcome.is_best_order() {
             let bound = every_order.as_ref().map_or_else(
                 || "whether another is lower is not known".to_owned(),
@@ -89,26 +90,26 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         }
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
-    if let Some((_, proven)) = proof {
-        row("proof", replayed(*proven));
+    if let Some((_, bound_proof)) = proof {
+        row("proof", replayed(*bound_proof));
     }
-    if let Some(stopped) = stopped {
-        row("stopped", format!("by {}: another run may find a better plan", stopped.name()));
+    if let Some(stop_reason) = stop_reason {
+        row("stopped", format!("by {}: another run may find a better plan", stop_reason.name()));
     }
     if let Some(curve) = curve {
         text.push('\n');
         text += &curve_table(curve);
     }
-    if let Some(compared) = compared {
+    if let Some(comparison) = comparison {
         text.push('\n');
-        text += &comparison_table(compared, plan.queue, plan.lower_bound);
+        text += &comparison_table(comparison, plan.queue, plan.lower_bound);
     }
     text
 }
 
 /// Describes a proof that was replayed.
-pub(super) fn replayed(proven: Proven) -> String {
-    format!("no plan is below {}, {} lines replayed", output::bytes(proven.bound), proven.lines)
+pub(super) fn replayed(bound_proof: ProvenBound) -> String {
+    format!("no plan is below {}, {} lines replayed", output::bytes(bound_proof.bound), bound_proof.lines)
 }
 
 /// The curve of peak against edges, as numbers and as bars from zero.

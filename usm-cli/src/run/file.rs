@@ -121,12 +121,15 @@ pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit
 
 /// The arguments of a kernel, from those of the command.
 fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
-    let refused = |message: String| Error::bad(message).in_field("--arg");
+    let argument_error = |message: String| Error::bad(message).in_field("--arg");
     let parameters = kernel.arguments();
     let names: Vec<String> = parameters.iter().map(|parameter| described(kernel, parameter)).collect();
     if words.len() != names.len() {
-        let (needed, count) = (names.len(), words.len());
-        return Err(refused(format!("{count} are given, the kernel has {needed}: {}", names.join(", "))));
+        let (parameter_count, count) = (names.len(), words.len());
+        return Err(argument_error(format!(
+            "{count} are given, the kernel has {parameter_count}: {}",
+            names.join(", ")
+        )));
     }
     // Elements of one type are numbers, which the command makes.
     let has_form = |parameter: &Parameter| match parameter {
@@ -135,26 +138,27 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     };
     let one = |((parameter, name), word): ((&Parameter, &String), &ArgumentWord)| match (parameter, word) {
         (parameter, _) if !has_form(parameter) => {
-            Err(refused(format!("{name} cannot be written here: launch the kernel from a program")))
+            Err(argument_error(format!("{name} cannot be written here: launch the kernel from a program")))
         }
         (Parameter::Array(id), ArgumentWord::Array { element, len, fill }) => {
             let array = kernel.array(*id);
             if *element != array.element {
-                return Err(refused(format!("an array of {element}, and the kernel has {name}")));
+                return Err(argument_error(format!("an array of {element}, and the kernel has {name}")));
             }
-            let bytes = contents(*element, *len, fill.as_deref()).map_err(refused)?;
+            let bytes = contents(*element, *len, fill.as_deref()).map_err(argument_error)?;
             let is_written = matches!(array.space, Space::Write | Space::Atomic);
             Ok(Operand::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
         }
         (Parameter::Value(id), ArgumentWord::Value(text)) => {
             let ty = kernel.value(*id).ty;
-            let value = literal(ty, text).ok_or_else(|| refused(format!("{text:?} is no {ty}: {name}")))?;
+            let value =
+                literal(ty, text).ok_or_else(|| argument_error(format!("{text:?} is no {ty}: {name}")))?;
             Ok(Operand::Value(value))
         }
         (_, ArgumentWord::Array { element, .. }) => {
-            Err(refused(format!("an array of {element}, and the kernel has {name}: write a number")))
+            Err(argument_error(format!("an array of {element}, and the kernel has {name}: write a number")))
         }
-        (Parameter::Array(_), ArgumentWord::Value(text)) => Err(refused(format!(
+        (Parameter::Array(_), ArgumentWord::Value(text)) => Err(argument_error(format!(
             "{text:?} is a number, and the kernel has {name}: write its type and its elements, such as f32:1024"
         ))),
     };
@@ -206,11 +210,11 @@ fn check_memory(context: &Context<Dyn>, operands: &[Operand]) -> Result<()> {
         Operand::Array(array) => array.bytes.len() as u64,
         Operand::Value(_) => 0,
     };
-    let (needed, available) = (operands.iter().map(bytes).sum::<u64>(), context.info().global_mem_size);
-    if needed > available {
-        return Err(
-            Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--arg")
-        );
+    let (operand_bytes, available) =
+        (operands.iter().map(bytes).sum::<u64>(), context.info().global_mem_size);
+    if operand_bytes > available {
+        return Err(Error::unable(format!("{operand_bytes} bytes needed, the device has {available}"))
+            .in_field("--arg"));
     }
     Ok(())
 }
@@ -311,7 +315,7 @@ impl Job<'_> {
                 ok &= is_close;
             }
         }
-        let written = self.arrays_of().zip(&last).filter(|(array, _)| array.is_written);
+        let written_arrays = self.arrays_of().zip(&last).filter(|(array, _)| array.is_written);
         Ok(Report {
             kernel: self.function.name().to_owned(),
             device,
@@ -327,7 +331,7 @@ impl Job<'_> {
                 Answer::Inspected => "inspected".to_owned(),
                 Answer::Open(reason) | Answer::Unordered(reason) => reason,
             },
-            arrays: written.map(|(array, bytes)| array.shown(bytes)).collect(),
+            arrays: written_arrays.map(|(array, bytes)| array.shown(bytes)).collect(),
         })
     }
 

@@ -74,8 +74,8 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
 pub(super) fn check_executes(queue: &Queue<Dyn>) -> Result<()> {
     let request = Request::new(AllocKind::Device, 4);
     let mut word = queue.context().allocate(&request).map_err(Error::unable)?;
-    let filled = queue.fill_bytes(&mut word, 0, 4, &[0]).map_err(Error::unable)?;
-    let Err(error) = filled.wait_for(FIRST_WORD) else { return Ok(()) };
+    let event = queue.fill_bytes(&mut word, 0, 4, &[0]).map_err(Error::unable)?;
+    let Err(error) = event.wait_for(FIRST_WORD) else { return Ok(()) };
     if !matches!(error.kind, ErrorKind::Timeout { .. }) {
         return Err(Error::unable(error));
     }
@@ -94,17 +94,18 @@ impl Job {
         let elements = self.size as u128;
         // Bytes of all arrays that live at the same time: inputs and results, on the device, on the
         // host and in the plain loop.
-        let needed = match sample {
+        let sample_bytes = match sample {
             Sample::Matmul => elements.saturating_mul(elements).saturating_mul(4 * 8),
             Sample::Histogram => elements * 2,
             Sample::Reverse | Sample::Reduce => elements * 4 * 4,
             Sample::Saxpy | Sample::Scan => elements * 4 * 7,
         };
         let available = self.queue.context().info().global_mem_size;
-        if needed <= u128::from(available) {
+        if sample_bytes <= u128::from(available) {
             return Ok(());
         }
-        Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
+        Err(Error::unable(format!("{sample_bytes} bytes needed, the device has {available}"))
+            .in_field("--size"))
     }
 
     /// The range of one item per element; the group must divide the size.
@@ -135,12 +136,12 @@ impl Job {
         let mut outcome =
             Outcome { max_error: 0.0, seconds: f64::INFINITY, reference_seconds: f64::INFINITY };
         for _ in 0..self.repeat {
-            let (seconds, found) = ours()?;
+            let (seconds, values) = ours()?;
             let (reference_seconds, expected) = plain();
-            if found.len() != expected.len() {
+            if values.len() != expected.len() {
                 return Err(Error::unable("the result has another length"));
             }
-            for (found, expected) in found.into_iter().zip(expected) {
+            for (found, expected) in values.into_iter().zip(expected) {
                 let error = (found.into() - expected.into()).abs();
                 // NaN counts as the largest error; JSON has no infinity.
                 let error = if error.is_finite() { error } else { f64::MAX };
@@ -157,8 +158,8 @@ impl Job {
         &self,
         launch: impl FnOnce() -> core::result::Result<usm_core::Event<Dyn>, LaunchError>,
     ) -> Result<f64> {
-        let (seconds, done) = timed(|| launch().and_then(|event| Ok(event.wait()?)));
-        done.map_err(|error| launch_error(error, "--group"))?;
+        let (seconds, result) = timed(|| launch().and_then(|event| Ok(event.wait()?)));
+        result.map_err(|error| launch_error(error, "--group"))?;
         Ok(seconds)
     }
 
@@ -187,8 +188,8 @@ impl Job {
         let (a, ready) = (self.device(&numbers)?, self.build_kernel()?);
         self.compare(
             || {
-                let (seconds, found) = timed(|| sum(&ready, &self.queue, &a, self.group));
-                Ok((seconds, vec![found.map_err(|error| launch_error(error, "--group"))?]))
+                let (seconds, sums) = timed(|| sum(&ready, &self.queue, &a, self.group));
+                Ok((seconds, vec![sums.map_err(|error| launch_error(error, "--group"))?]))
             },
             || {
                 let (seconds, sum) = timed(|| reduce_plain(&numbers));
@@ -200,8 +201,9 @@ impl Job {
     pub(super) fn matmul(&self) -> Result<Outcome> {
         let (size, elements) = (self.size, self.size * self.size);
         if self.group != TILE * TILE {
-            let asked = self.group;
-            let error = format!("{asked} items, matmul is written for {TILE} x {TILE} = {}", TILE * TILE);
+            let group_size = self.group;
+            let error =
+                format!("{group_size} items, matmul is written for {TILE} x {TILE} = {}", TILE * TILE);
             return Err(Error::bad(error).in_field("--group"));
         }
         let side = size as u64;

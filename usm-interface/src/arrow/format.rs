@@ -118,22 +118,22 @@ pub fn format_of(dtype: Dtype) -> Option<impl fmt::Display> {
     if !dtype.is_native() {
         return None;
     }
-    let fixed = |text| Some(Spelled::Text(text));
+    let text_format = |text| Some(FormatText::Text(text));
     match (dtype.kind(), dtype.itemsize()) {
-        (Kind::Int, 1) => fixed("c"),
-        (Kind::Uint, 1) => fixed("C"),
-        (Kind::Int, 2) => fixed("s"),
-        (Kind::Uint, 2) => fixed("S"),
-        (Kind::Int, 4) => fixed("i"),
-        (Kind::Uint, 4) => fixed("I"),
-        (Kind::Int, 8) => fixed("l"),
-        (Kind::Uint, 8) => fixed("L"),
-        (Kind::Float, 2) => fixed("e"),
-        (Kind::Float, 4) => fixed("f"),
-        (Kind::Float, 8) => fixed("g"),
-        (Kind::Datetime, 8) => unit_char(dtype).map(|unit| Spelled::Unit("ts", unit, ":")),
-        (Kind::Timedelta, 8) => unit_char(dtype).map(|unit| Spelled::Unit("tD", unit, "")),
-        (Kind::Void, size) if size > 0 => Some(Spelled::Bytes(size)),
+        (Kind::Int, 1) => text_format("c"),
+        (Kind::Uint, 1) => text_format("C"),
+        (Kind::Int, 2) => text_format("s"),
+        (Kind::Uint, 2) => text_format("S"),
+        (Kind::Int, 4) => text_format("i"),
+        (Kind::Uint, 4) => text_format("I"),
+        (Kind::Int, 8) => text_format("l"),
+        (Kind::Uint, 8) => text_format("L"),
+        (Kind::Float, 2) => text_format("e"),
+        (Kind::Float, 4) => text_format("f"),
+        (Kind::Float, 8) => text_format("g"),
+        (Kind::Datetime, 8) => unit_char(dtype).map(|unit| FormatText::Unit("ts", unit, ":")),
+        (Kind::Timedelta, 8) => unit_char(dtype).map(|unit| FormatText::Unit("tD", unit, "")),
+        (Kind::Void, size) if size > 0 => Some(FormatText::Bytes(size)),
         _ => None,
     }
 }
@@ -150,13 +150,13 @@ fn unit_char(dtype: Dtype) -> Option<char> {
     }
 }
 
-enum Spelled {
+enum FormatText {
     Text(&'static str),
     Unit(&'static str, char, &'static str),
     Bytes(u32),
 }
 
-impl fmt::Display for Spelled {
+impl fmt::Display for FormatText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),

@@ -149,10 +149,10 @@ fn not_negative(value: i64, key: Key, at: usize) -> Result<()> {
     }
 }
 
-fn number(found: i64, expected: i64, key: Key, at: usize) -> Result<()> {
-    match found == expected {
+fn number(actual: i64, expected: i64, key: Key, at: usize) -> Result<()> {
+    match actual == expected {
         true => Ok(()),
-        false => Err(place(ProtocolError::WrongCount { expected, found }, key, at)),
+        false => Err(place(ProtocolError::WrongCount { expected, found: actual }, key, at)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fast path: structures without nested structures, in the spelling of producers. See
 //! [`crate::text::Cursor`].
 
-use super::Parsed;
+use super::DescrSize;
 use super::member::{check_names, check_new, complete, is_plain, is_unnamed};
 use crate::dtype::{Dtype, MAX_ITEMSIZE};
 use crate::field::{Field, Name, SubShape};
@@ -16,9 +16,13 @@ pub(crate) const DEPTH: usize = 3;
 
 /// Reads one `descr` at the cursor. `None` leaves the text to the general parser.
 #[inline]
-pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Field<'a>]) -> Option<Parsed> {
+pub(crate) fn read<'a>(
+    cursor: &mut Cursor<'a>,
+    policy: &Policy,
+    table: &mut [Field<'a>],
+) -> Option<DescrSize> {
     cursor.take(b'[')?;
-    let (mut count, mut size, mut seen) = (0usize, 0u32, 0u64);
+    let (mut count, mut size, mut name_set) = (0usize, 0u32, 0u64);
     let spelling = MemberSpelling::of(cursor);
     while cursor.byte() != b']' {
         let (siblings, free) = table.split_at_mut_checked(count)?;
@@ -27,7 +31,7 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
             Some((name, dtype)) => {
                 let offset = size;
                 let (name, size) = (Name::Given(Str::new(name)), dtype.itemsize());
-                check_new(name, siblings, &mut seen, names::FEW).ok()?;
+                check_new(name, siblings, &mut name_set, names::FEW).ok()?;
                 *field = Field { name, dtype, offset, size, ..Field::EMPTY };
                 offset.checked_add(size).filter(|&end| end <= MAX_ITEMSIZE)?
             }
@@ -44,7 +48,7 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
                         field.name = Name::Numbered(0);
                     }
                 } else if !field.padding {
-                    check_names(field, siblings, &mut seen, names::FEW).ok()?;
+                    check_names(field, siblings, &mut name_set, names::FEW).ok()?;
                 }
                 size
             }
@@ -60,7 +64,7 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
     {
         return None;
     }
-    Some(Parsed { count, size })
+    Some(DescrSize { count, size })
 }
 
 /// A number's type, written in three characters.

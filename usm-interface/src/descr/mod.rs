@@ -42,23 +42,23 @@ pub fn parse<'a, 'f, S: Source<'a>>(
     let fast = reader
         .fast_cursor(DEPTH)
         .and_then(|mut cursor| read_fast(&mut cursor, policy, table).filter(|_| cursor.at_end()));
-    let parsed = match fast {
-        Some(parsed) => parsed,
+    let description = match fast {
+        Some(description) => description,
         None => {
             let first = reader.next(Key::Descr)?;
-            let parsed = read(&mut reader, &first, Key::Descr, policy, table)?;
+            let description = read(&mut reader, &first, Key::Descr, policy, table)?;
             reader.finish()?;
-            parsed
+            description
         }
     };
-    let fields = table.get_mut(..parsed.count).unwrap_or_default();
+    let fields = table.get_mut(..description.count).unwrap_or_default();
     resolve_bars(fields, native_bar, policy, Key::Descr)?;
-    Ok(Structure { fields, size: parsed.size })
+    Ok(Structure { fields, size: description.size })
 }
 
 /// Entries and bytes of a parsed `descr`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parsed {
+pub(crate) struct DescrSize {
     pub(crate) count: usize,
     pub(crate) size: u32,
 }
@@ -80,12 +80,12 @@ pub(crate) fn resolve_bars(
     refuse_objects(fields, policy, key)
 }
 
-fn resolve_orders(fields: &mut [Field<'_>], allowed: bool, key: Key) -> Result<()> {
+fn resolve_orders(fields: &mut [Field<'_>], is_allowed: bool, key: Key) -> Result<()> {
     for index in 0..fields.len() {
         let Some(field) = fields.get_mut(index) else {
             break;
         };
-        match typestr::resolve(field.dtype, allowed) {
+        match typestr::resolve(field.dtype, is_allowed) {
             Ok(dtype) => field.dtype = dtype,
             Err(kind) => {
                 return Err(Error::new(kind, path_of(fields, index, key).part(Part::Type)));

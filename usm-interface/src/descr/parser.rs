@@ -1,7 +1,7 @@
 //! The general parser: tokens of any source, and a stack of open structures.
 
 use super::member::{check_names, complete, has_no_bytes, is_plain, is_unnamed};
-use super::{MAX_NESTING, Parsed};
+use super::{DescrSize, MAX_NESTING};
 use crate::dtype::{Dtype, Extended, Kind, MAX_ITEMSIZE};
 use crate::error::{
     EntryError, Error, ErrorKind, Key, LayoutError, LimitError, Part, Path, Result, StructureError, TypeError,
@@ -28,7 +28,7 @@ struct Frame {
     /// Number of items so far.
     items: u32,
     /// A hash set of names in one word: a clear bit proves a new name.
-    seen: u64,
+    name_set: u64,
     /// Number of table entries up to the last complete member.
     complete: usize,
     /// The first item without a name that is not padding.
@@ -43,7 +43,7 @@ impl Frame {
         first: 0,
         offset: 0,
         items: 0,
-        seen: 0,
+        name_set: 0,
         complete: 0,
         unnamed: None,
     };
@@ -72,7 +72,7 @@ pub(crate) fn read<'a, S: Source<'a>>(
     key: Key,
     policy: &Policy,
     table: &mut [Field<'a>],
-) -> Result<Parsed> {
+) -> Result<DescrSize> {
     if !matches!(first, Token::List | Token::Tuple) {
         return Err(crate::value::wrong_type(key, "a list", first));
     }
@@ -126,7 +126,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         self.frames.get_mut(self.depth).ok_or_else(|| key.error(LimitError::TooDeep { limit: MAX_NESTING }))
     }
 
-    fn run(&mut self) -> Result<Parsed> {
+    fn run(&mut self) -> Result<DescrSize> {
         self.structures().map_err(|error| self.repeated_before().unwrap_or(error))
     }
 
@@ -150,7 +150,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         Some(self.error(StructureError::DuplicateName, part))
     }
 
-    fn structures(&mut self) -> Result<Parsed> {
+    fn structures(&mut self) -> Result<DescrSize> {
         let mut pending = None;
         loop {
             let token = match pending.take() {
@@ -159,8 +159,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             };
             match token {
                 Token::End => {
-                    if let Some(parsed) = self.end_of_structure()? {
-                        return Ok(parsed);
+                    if let Some(description) = self.end_of_structure()? {
+                        return Ok(description);
                     }
                 }
                 Token::Tuple => pending = self.item(false)?,
@@ -256,14 +256,14 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     fn set_type(&mut self, index: usize, text: Str<'a>) -> Result<()> {
         let mut buffer = [0u8; MAX_TYPESTR];
-        let parsed = match text.as_str().or_else(|| text.copy_into(&mut buffer)) {
+        let parse_result = match text.as_str().or_else(|| text.copy_into(&mut buffer)) {
             Some(text) => {
                 let hint = self.hint.filter(|hint| hint.typestr() == text);
                 typestr::parse_unresolved(text.as_bytes(), self.mode, hint)
             }
             None => Err(TypeError::TypestrSyntax { offset: MAX_TYPESTR }),
         };
-        match parsed {
+        match parse_result {
             Ok(dtype) => {
                 if let Some(field) = self.table.get_mut(index) {
                     field.dtype = dtype;
@@ -287,7 +287,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     /// Ends a structure. The outermost one is the result; an inner one becomes the type of its
     /// owner.
-    fn end_of_structure(&mut self) -> Result<Option<Parsed>> {
+    fn end_of_structure(&mut self) -> Result<Option<DescrSize>> {
         let depth = self.depth;
         let count = self.count;
         if let Some(error) = self.repeated_at(depth) {
@@ -302,12 +302,12 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             return Err(self.error(StructureError::UnnamedField, Part::Name));
         }
         if depth == 0 {
-            return Ok(Some(Parsed { count, size: frame.offset }));
+            return Ok(Some(DescrSize { count, size: frame.offset }));
         }
         self.depth = depth.saturating_sub(1);
         if let Some(field) = self.table.get_mut(frame.owner) {
             field.dtype = Dtype::plain(Kind::Void, crate::dtype::ByteOrder::None, frame.offset);
-            field.nested = true;
+            field.is_in_structure = true;
             field.descendants = u32::try_from(count.saturating_sub(frame.first)).unwrap_or(u32::MAX);
         }
         self.end_of_type(frame.owner, frame.tuples, frame.list)?;
@@ -431,10 +431,10 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             return Ok(());
         }
         let first = frame.first;
-        let mut seen = frame.seen;
+        let mut name_set = frame.name_set;
         let siblings = self.table.get(first..index).unwrap_or_default();
-        let new = check_names(&field, siblings, &mut seen, usize::MAX);
-        self.frame()?.seen = seen;
+        let new = check_names(&field, siblings, &mut name_set, usize::MAX);
+        self.frame()?.name_set = name_set;
         new.map_err(|part| self.error(StructureError::DuplicateName, part))
     }
 }

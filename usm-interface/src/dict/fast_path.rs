@@ -92,10 +92,10 @@ pub(super) fn read<'a, const N: usize>(
             }
             _ => return None,
         };
-        if keys.seen & bit != 0 {
+        if keys.key_set & bit != 0 {
             return None;
         }
-        keys.seen |= bit;
+        keys.key_set |= bit;
         if cursor.byte() == b'}' {
             break;
         }

@@ -1,6 +1,6 @@
 //! The keys of a dictionary, read from tokens of any source.
 
-use crate::descr::{self, Parsed};
+use crate::descr::{self, DescrSize};
 use crate::error::{EntryError, Error, Key, LimitError, Result, StructureError};
 use crate::field::Field;
 use crate::policy::{Mode, Policy};
@@ -22,12 +22,12 @@ pub(super) const SYCLOBJ: u16 = 1024;
 
 /// The values of a dictionary's keys.
 pub(super) struct Keys<'a, const N: usize> {
-    pub(super) seen: u16,
+    pub(super) key_set: u16,
     pub(super) shape: Dims<N>,
     pub(super) strides: Dims<N>,
     pub(super) strides_given: bool,
     pub(super) typestr: Option<Str<'a>>,
-    pub(super) descr: Option<(Key, Parsed)>,
+    pub(super) descr: Option<(Key, DescrSize)>,
     pub(super) data: Data,
     pub(super) offset: Option<i64>,
     pub(super) mask: bool,
@@ -62,7 +62,7 @@ impl<'a, const N: usize> Keys<'a, N> {
     #[inline]
     pub(super) const fn new() -> Self {
         Self {
-            seen: 0,
+            key_set: 0,
             shape: Dims::new(),
             strides: Dims::new(),
             strides_given: false,
@@ -99,10 +99,10 @@ impl<'a, const N: usize> Keys<'a, N> {
                 reader.skip_rest(&value, Key::Document)?;
                 continue;
             };
-            if self.seen & bit != 0 {
+            if self.key_set & bit != 0 {
                 return Err(key.error(EntryError::DuplicateKey));
             }
-            self.seen |= bit;
+            self.key_set |= bit;
             let value = reader.next(key)?;
             match key {
                 Key::Shape => integers(reader, key, &value, &mut self.shape)?,
@@ -154,13 +154,13 @@ impl<'a, const N: usize> Keys<'a, N> {
             return Ok(());
         }
         let Some((_, first)) = self.descr else {
-            let parsed = descr::read(reader, value, key, policy, table)?;
-            self.descr = Some((key, parsed));
+            let description = descr::read(reader, value, key, policy, table)?;
+            self.descr = Some((key, description));
             return Ok(());
         };
-        let (kept, free) = table.split_at_mut_checked(first.count).unwrap_or_default();
+        let (own_entries, free) = table.split_at_mut_checked(first.count).unwrap_or_default();
         let second = descr::read(reader, value, key, policy, free)?;
-        if second.size != first.size || free.get(..second.count) != Some(kept) {
+        if second.size != first.size || free.get(..second.count) != Some(own_entries) {
             return Err(key.error(StructureError::DescrConflict));
         }
         Ok(())

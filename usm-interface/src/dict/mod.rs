@@ -60,19 +60,19 @@ pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
         keys.read(&mut reader, policy, table)?;
         reader.finish()?;
     }
-    let protocol = protocol.unwrap_or(if keys.seen & keys::SYCLOBJ != 0 {
+    let protocol = protocol.unwrap_or(if keys.key_set & keys::SYCLOBJ != 0 {
         Protocol::Sycl
-    } else if keys.seen & keys::STREAM != 0 {
+    } else if keys.key_set & keys::STREAM != 0 {
         Protocol::Cuda
     } else {
         Protocol::Array
     });
     let descr = match keys.descr {
         None => None,
-        Some((key, parsed)) => {
-            let fields = table.get_mut(..parsed.count).unwrap_or_default();
+        Some((key, value)) => {
+            let fields = table.get_mut(..value.count).unwrap_or_default();
             descr::resolve_bars(fields, protocol == Protocol::Sycl, policy, key)?;
-            Some(Structure { fields, size: parsed.size })
+            Some(Structure { fields, size: value.size })
         }
     };
     let raw = Raw {
@@ -88,7 +88,7 @@ pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
         syclobj: keys.syclobj,
     };
     let dimensions = Dimensions {
-        shape: (keys.seen & keys::SHAPE != 0).then(|| keys.shape.as_slice()),
+        shape: (keys.key_set & keys::SHAPE != 0).then(|| keys.shape.as_slice()),
         strides: keys.strides_given.then(|| keys.strides.as_slice()),
     };
     raw.check::<N>(dimensions, protocol, policy)

@@ -1,6 +1,6 @@
 //! The C structures of `dlpack.h` 1.3. Only this file has unsafe code.
 //!
-//! [`Managed`] owns a tensor that was taken from a capsule and calls the deleter exactly once.
+//! [`OwnedTensor`] owns a tensor that was taken from a capsule and calls the deleter exactly once.
 //! [`export`] makes a tensor that owns any value. The host renames capsules: after it takes
 //! ownership the capsule is named [`USED_VERSIONED`] or [`USED_LEGACY`], and the capsule's own
 //! destructor must do nothing.
@@ -220,16 +220,16 @@ impl Structure for DLManagedTensorVersioned {
 ///
 /// Any thread may call a deleter, so the owner can be sent.
 #[derive(Debug)]
-pub struct Managed<T: Structure> {
+pub struct OwnedTensor<T: Structure> {
     tensor: NonNull<T>,
-    owned: PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
 // SAFETY: DLPack lets the consumer call the deleter on any thread, and no shared reference changes
 // the structure.
-unsafe impl<T: Structure> Send for Managed<T> {}
+unsafe impl<T: Structure> Send for OwnedTensor<T> {}
 
-impl<T: Structure> Managed<T> {
+impl<T: Structure> OwnedTensor<T> {
     /// Takes ownership.
     ///
     /// # Safety
@@ -238,7 +238,7 @@ impl<T: Structure> Managed<T> {
     /// `ndim` integers.
     #[must_use]
     pub const unsafe fn from_raw(tensor: NonNull<T>) -> Self {
-        Self { tensor, owned: PhantomData }
+        Self { tensor, marker: PhantomData }
     }
 
     /// Hands ownership over, for example to a capsule, without calling the deleter.
@@ -256,19 +256,19 @@ impl<T: Structure> Managed<T> {
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, and only
         // `drop` calls it.
-        let managed = unsafe { self.tensor.as_ref() };
-        if let Some(version) = managed.version()
+        let structure = unsafe { self.tensor.as_ref() };
+        if let Some(version) = structure.version()
             && version.major != Version::CURRENT.major
         {
             return Err(Key::Version.error(ProtocolError::BadMajor { major: version.major }));
         }
         // SAFETY: `from_raw` requires shape and strides to be NULL or valid for `ndim` integers.
-        let raw = unsafe { read(managed.tensor(), managed.version(), managed.flags()) }?;
+        let raw = unsafe { read(structure.tensor(), structure.version(), structure.flags()) }?;
         raw.validate(policy)
     }
 }
 
-impl<T: Structure> Drop for Managed<T> {
+impl<T: Structure> Drop for OwnedTensor<T> {
     fn drop(&mut self) {
         // SAFETY: the structure is valid until its deleter runs, and this is the only call of it.
         // All versions of the versioned structure have the deleter at the same offset.
@@ -325,8 +325,8 @@ mod exporting {
     use core::ptr::NonNull;
 
     use super::{
-        DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, Managed,
-        Structure,
+        DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+        OwnedTensor, Structure,
     };
     use crate::dlpack::validate::{Tensor, Version};
     use crate::error::{Key, Reason, Result};
@@ -334,8 +334,8 @@ mod exporting {
     /// The block behind an exported tensor. The structure comes first, so that both have the same
     /// address.
     #[repr(C)]
-    struct Exported<T, O, const N: usize> {
-        managed: T,
+    struct ExportBlock<T, O, const N: usize> {
+        structure: T,
         shape: [i64; N],
         strides: [i64; N],
         owner: O,
@@ -394,39 +394,39 @@ mod exporting {
     unsafe extern "C" fn delete<T, O, const N: usize>(this: *mut T) {
         // SAFETY: `export_owned` made the pointer from a box of this type, whose first field is the
         // structure.
-        let exported = unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) };
-        let _ = crate::panics::frame(|| drop(exported));
+        let block = unsafe { Box::from_raw(this.cast::<ExportBlock<T, O, N>>()) };
+        let _ = crate::panics::frame(|| drop(block));
     }
 
     /// Boxes the structure with its shape, strides and owner.
     fn export_owned<T: Fill, O: Send + 'static, const N: usize>(
-        managed: T,
+        structure: T,
         tensor: &Tensor<N>,
         owner: O,
-    ) -> Managed<T> {
-        let exported = Exported::<T, O, N> {
-            managed,
+    ) -> OwnedTensor<T> {
+        let block = ExportBlock::<T, O, N> {
+            structure,
             shape: copy(tensor.shape()),
             strides: copy(tensor.strides()),
             owner,
         };
-        let pointer = Box::into_raw(Box::new(exported));
+        let pointer = Box::into_raw(Box::new(block));
         // SAFETY: the pointer comes from a new box, and no other reference to it exists.
         let this = unsafe { &mut *pointer };
         let owner = (&raw mut this.owner).cast();
         let (shape, strides) = ((&raw mut this.shape).cast(), (&raw mut this.strides).cast());
-        this.managed.fill(owner, shape, strides);
+        this.structure.fill(owner, shape, strides);
         // SAFETY: a box is not null.
         let pointer = unsafe { NonNull::new_unchecked(pointer.cast::<T>()) };
         // SAFETY: valid until the deleter runs. Shape and strides hold N >= ndim integers. No other
         // code has the pointer.
-        unsafe { Managed::from_raw(pointer) }
+        unsafe { OwnedTensor::from_raw(pointer) }
     }
 
     /// Makes a versioned tensor of `data` that keeps `owner` alive until its deleter runs.
     ///
     /// `data` is the pointer for the tensor's address; it is only stored. An owner that panics when
-    /// the deleter drops it panics in the drop of a [`Managed`]. If C called the deleter, the
+    /// the deleter drops it panics in the drop of a [`OwnedTensor`]. If C called the deleter, the
     /// deleter catches and counts the panic ([`caught_panics`](super::caught_panics)).
     ///
     /// # Errors
@@ -436,15 +436,15 @@ mod exporting {
         tensor: &Tensor<N>,
         data: *mut c_void,
         owner: O,
-    ) -> Result<Managed<DLManagedTensorVersioned>> {
-        let managed = DLManagedTensorVersioned {
+    ) -> Result<OwnedTensor<DLManagedTensorVersioned>> {
+        let structure = DLManagedTensorVersioned {
             version: DLPackVersion { major: Version::CURRENT.major, minor: Version::CURRENT.minor },
             manager_ctx: core::ptr::null_mut(),
             deleter: Some(delete::<DLManagedTensorVersioned, O, N>),
             flags: tensor.flags(),
             dl_tensor: dl_tensor(tensor, data)?,
         };
-        Ok(export_owned(managed, tensor, owner))
+        Ok(export_owned(structure, tensor, owner))
     }
 
     /// Makes a legacy tensor; see [`export`]. The legacy structure cannot express read-only.
@@ -456,16 +456,16 @@ mod exporting {
         tensor: &Tensor<N>,
         data: *mut c_void,
         owner: O,
-    ) -> Result<Managed<DLManagedTensor>> {
+    ) -> Result<OwnedTensor<DLManagedTensor>> {
         if tensor.readonly() {
             return Err(Key::Flags.error(Reason::ReadOnly));
         }
-        let managed = DLManagedTensor {
+        let structure = DLManagedTensor {
             dl_tensor: dl_tensor(tensor, data)?,
             manager_ctx: core::ptr::null_mut(),
             deleter: Some(delete::<DLManagedTensor, O, N>),
         };
-        Ok(export_owned(managed, tensor, owner))
+        Ok(export_owned(structure, tensor, owner))
     }
 }
 

@@ -95,8 +95,8 @@ impl DataType {
             (5, 64 | 128) => Dtype::number(Kind::Complex, bytes),
             (6, 8) => Dtype::number(Kind::Bool, 1),
             _ => {
-                let found = Extended::ALL.into_iter().find(|e| Self::of_extended(*e) == Some(self));
-                found.filter(|_| whole || self.bits < 8).map(Dtype::extended)
+                let kind = Extended::ALL.into_iter().find(|e| Self::of_extended(*e) == Some(self));
+                kind.filter(|_| whole || self.bits < 8).map(Dtype::extended)
             }
         }
     }
@@ -112,14 +112,14 @@ impl DataType {
             // Extended precision is no IEEE quad: 12 and 16 bytes are refused, as in NumPy.
             Kind::Float if size <= 8 => 2,
             Kind::Complex if size <= 16 => 5,
-            Kind::Extended(extended) => return Self::of_extended(extended),
+            Kind::Extended(kind) => return Self::of_extended(kind),
             _ => return None,
         };
         Some(Self { code, bits: u8::try_from(size.checked_mul(8)?).ok()?, lanes: 1 })
     }
 
-    const fn of_extended(extended: Extended) -> Option<Self> {
-        let code = match extended {
+    const fn of_extended(kind: Extended) -> Option<Self> {
+        let code = match kind {
             Extended::Int1 | Extended::Int2 | Extended::Int4 => 0,
             Extended::Uint1 | Extended::Uint2 | Extended::Uint4 => 1,
             Extended::Bfloat16 => 4,
@@ -137,7 +137,7 @@ impl DataType {
             Extended::Float4E2M1Fn => 17,
             Extended::Bcomplex32 => return None,
         };
-        Some(Self { code, bits: extended.bits(), lanes: 1 })
+        Some(Self { code, bits: kind.bits(), lanes: 1 })
     }
 }
 

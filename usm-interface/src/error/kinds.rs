@@ -112,7 +112,7 @@ failures! {
             /// The values that the key allows.
             expected: &'static str,
             /// The value found.
-            found: Found,
+            found: ValueKind,
         } = "wrong_type", "expected {expected}, found {found}";
         /// A sequence of the wrong length.
         WrongLength {
@@ -315,7 +315,7 @@ failures! {
         Nulls {
             /// Number of missing entries; negative if nobody has counted them.
             count: i64,
-        } = "nulls", "{}", Missing(count);
+        } = "nulls", "{}", MissingCount(count);
         /// Arrow values that are numbers of entries of a dictionary.
         ArrowDictionary = "arrow_dictionary", "dictionary-encoded columns are no arrays: decode it";
         /// An Arrow array has another number of buffers or children than its format.
@@ -376,9 +376,9 @@ failures! {
 }
 
 /// A number of missing entries, in words.
-struct Missing(i64);
+struct MissingCount(i64);
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("1 entry is missing (null)"),
@@ -393,7 +393,7 @@ impl fmt::Display for Missing {
 /// The kind of value that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
-pub enum Found {
+pub enum ValueKind {
     /// A list or tuple.
     Sequence,
     /// A dictionary.
@@ -416,7 +416,7 @@ pub enum Found {
     Object,
 }
 
-impl Found {
+impl ValueKind {
     /// The name with its article, for messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -435,7 +435,7 @@ impl Found {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -10,8 +10,8 @@ mod path;
 use core::fmt;
 
 pub use kinds::{
-    EntryError, Found, LayoutError, LimitError, MemoryError, ProtocolError, Reason, StructureError,
-    SyntaxError, TypeError,
+    EntryError, LayoutError, LimitError, MemoryError, ProtocolError, Reason, StructureError, SyntaxError,
+    TypeError, ValueKind,
 };
 pub use path::{Key, Part, Path};
 

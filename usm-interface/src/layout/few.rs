@@ -38,21 +38,21 @@ impl Few {
         let itemsize = i64::from(itemsize);
         let mut few =
             Self { ndim: 0, shape: [0; FEW], strides: [0; FEW], nbytes: itemsize, extent: Extent::default() };
-        let given = match strides {
+        let strides_in = match strides {
             None => None,
             Some(strides) => Some(<&[i64; D]>::try_from(strides).ok()?),
         };
         // From the last dimension to the first, as `set` does.
         let dims = few.shape.iter_mut().zip(&mut few.strides).take(D);
-        let mut given = given.map(|strides| strides.iter().rev());
+        let mut strides_rev = strides_in.map(|strides| strides.iter().rev());
         for ((own_extent, own_stride), &extent) in dims.rev().zip(shape.iter().rev()) {
             if extent <= 0 {
                 return None;
             }
             *own_extent = extent;
             *own_stride = few.nbytes;
-            if let Some(given) = &mut given {
-                let stride = given.next()?.checked_mul(unit)?;
+            if let Some(strides_rev) = &mut strides_rev {
+                let stride = strides_rev.next()?.checked_mul(unit)?;
                 *own_stride = stride;
                 let reach = stride.checked_mul(extent.wrapping_sub(1))?;
                 few.extent.low = few.extent.low.checked_add(reach.min(0))?;
@@ -62,7 +62,7 @@ impl Few {
         }
         // With strides the last byte is one element behind the start of the last element. Without
         // strides it is the size.
-        let last = if given.is_some() { itemsize } else { few.nbytes };
+        let last = if strides_rev.is_some() { itemsize } else { few.nbytes };
         few.extent.high = few.extent.high.checked_add(last)?;
         few.ndim = u16::try_from(D).ok()?;
         Some(few)

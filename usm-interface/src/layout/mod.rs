@@ -240,7 +240,7 @@ impl<const N: usize> Layout<N> {
     #[must_use]
     pub const fn extended(&self) -> Option<Extended> {
         match self.dtype.kind() {
-            Kind::Extended(extended) => Some(extended),
+            Kind::Extended(kind) => Some(kind),
             _ => None,
         }
     }
@@ -341,7 +341,7 @@ impl<const N: usize> Layout<N> {
     #[must_use]
     pub fn is_disjoint(&self) -> bool {
         let mut span = i128::from(self.itemsize());
-        let mut done = 0u64;
+        let mut count_done = 0u64;
         if self.nbytes == 0 {
             return true;
         }
@@ -351,7 +351,7 @@ impl<const N: usize> Layout<N> {
             let mut best: Option<(usize, i128, i128)> = None;
             for (index, (&extent, &stride)) in self.shape().iter().zip(self.strides()).enumerate() {
                 let bit = 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
-                if extent == 1 || bit == 0 || done & bit != 0 {
+                if extent == 1 || bit == 0 || count_done & bit != 0 {
                     // Beyond 64 dimensions the test cannot decide.
                     if bit == 0 && extent != 1 {
                         return false;
@@ -370,7 +370,7 @@ impl<const N: usize> Layout<N> {
                 return false;
             }
             span = span.saturating_add(stride.saturating_mul(extent.saturating_sub(1)));
-            done |= 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
+            count_done |= 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
         }
         true
     }

@@ -12,21 +12,21 @@ pub(super) struct Doubts {
     /// Bytes of padding behind the first such array, written or implied.
     behind: u64,
     /// Whether unwritten padding lies in an inner structure or in front of one.
-    pub(super) implied: bool,
+    pub(super) is_implied: bool,
 }
 
 impl Doubts {
-    pub(super) const NONE: Self = Self { least: None, behind: 0, implied: false };
+    pub(super) const NONE: Self = Self { least: None, behind: 0, is_implied: false };
 
     /// Whether there is an array of structures.
     pub(super) const fn has_array(self) -> bool {
         self.least.is_some()
     }
 
-    /// Whether the format is ambiguous: the padding with `missing` bytes at the end is enough for a
-    /// byte in each element of an array, or unwritten padding may not exist.
-    pub(super) fn is_ambiguous(self, missing: u64) -> bool {
-        self.implied || self.least.is_some_and(|least| self.behind.saturating_add(missing) >= least)
+    /// Whether the format is ambiguous: the padding with `missing_bytes` bytes at the end is enough
+    /// for a byte in each element of an array, or unwritten padding may not exist.
+    pub(super) fn is_ambiguous(self, missing_bytes: u64) -> bool {
+        self.is_implied || self.least.is_some_and(|least| self.behind.saturating_add(missing_bytes) >= least)
     }
 
     pub(super) fn pad(&mut self, bytes: u32) {

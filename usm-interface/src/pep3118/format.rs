@@ -20,7 +20,7 @@ pub(crate) fn check_writable(dtype: Dtype, structure: Option<Structure<'_, '_>>)
         if field.name.chars().any(|c| c == ':') {
             return refuse(Reason::Name);
         }
-        if !field.nested && code(field.dtype, false).is_none() {
+        if !field.is_in_structure && code(field.dtype, false).is_none() {
             return refuse(Reason::Dtype);
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn write<W: Write>(
             }
             out.write_char(')')?;
         }
-        if field.nested {
+        if field.is_in_structure {
             out.write_str("T{")?;
             if let Some(slot) = owners.get_mut(depth) {
                 *slot = index;
@@ -116,7 +116,7 @@ pub(super) fn write<W: Write>(
 
 fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut char) -> fmt::Result {
     let long_double = matches!((dtype.kind(), dtype.itemsize()), (Kind::Float, 16) | (Kind::Complex, 32));
-    let wanted = match dtype.byte_order() {
+    let order_char = match dtype.byte_order() {
         ByteOrder::Little if !dtype.is_native() => '<',
         ByteOrder::Big if !dtype.is_native() => '>',
         _ if natural => '@',
@@ -126,9 +126,9 @@ fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut 
     // A type without byte order and alignment needs no switch.
     let single = dtype.itemsize() <= 1 && dtype.byte_order() == ByteOrder::None;
     let indifferent = single || matches!(dtype.kind(), Kind::Bytes | Kind::Void);
-    if *order != wanted && !indifferent {
-        out.write_char(wanted)?;
-        *order = wanted;
+    if *order != order_char && !indifferent {
+        out.write_char(order_char)?;
+        *order = order_char;
     }
     let code = code(dtype, matches!(*order, '@' | '^')).unwrap_or("x");
     match dtype.kind() {
@@ -147,14 +147,14 @@ fn is_natural(structure: Structure<'_, '_>) -> bool {
     let mut ok = true;
     for field in structure.fields.iter().rev() {
         let level = usize::from(field.depth);
-        let align = if field.nested {
+        let align = if field.is_in_structure {
             aligns.get(level.saturating_add(1)).copied().unwrap_or(1)
         } else if field.dtype.is_native() || field.dtype.kind() == Kind::Unicode {
             field.dtype.alignment()
         } else {
             1
         };
-        if field.nested {
+        if field.is_in_structure {
             if let Some(inner) = aligns.get_mut(level.saturating_add(1)) {
                 *inner = 1;
             }

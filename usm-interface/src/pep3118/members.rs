@@ -21,7 +21,7 @@ pub(super) struct Reading {
 
 /// Entries and bytes of a parsed format.
 #[derive(Clone, Copy)]
-pub(super) struct Parsed {
+pub(super) struct FormatSize {
     pub(super) count: usize,
     pub(super) size: u32,
     pub(super) doubts: Doubts,
@@ -38,11 +38,11 @@ struct Frame {
     /// The byte order at the start of the structure.
     order: u8,
     /// A hash set of names in one word, as in `descr`.
-    seen: u64,
+    name_set: u64,
 }
 
 impl Frame {
-    const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', seen: 0 };
+    const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', name_set: 0 };
 }
 
 /// The table that is being filled, with its open structures.
@@ -76,9 +76,9 @@ impl<'a, 't> Members<'a, 't> {
     }
 
     /// The result, once all structures have ended.
-    pub(super) fn parsed(&mut self) -> Result<Parsed> {
+    pub(super) fn parsed(&mut self) -> Result<FormatSize> {
         let size = self.frame()?.offset;
-        Ok(Parsed { count: self.count, size, doubts: self.doubts })
+        Ok(FormatSize { count: self.count, size, doubts: self.doubts })
     }
 
     /// Checks the names at the outermost level, at the end of the format.
@@ -93,20 +93,21 @@ impl<'a, 't> Members<'a, 't> {
             .ok_or_else(|| Key::Format.error(LimitError::TooDeep { limit: MAX_NESTING }))
     }
 
-    /// Adds `missing` bytes of padding at the end of the only outermost structure. Returns false if
-    /// there is no entry.
-    pub(super) fn pad_end(&mut self, missing: u32) -> Result<bool> {
+    /// Adds `missing_bytes` bytes of padding at the end of the only outermost structure. Returns
+    /// false if there is no entry.
+    pub(super) fn pad_end(&mut self, missing_bytes: u32) -> Result<bool> {
         let Some(&outer) = self.table.first() else { return Ok(false) };
-        let alone = outer.nested && usize::try_from(outer.descendants).ok() == self.count.checked_sub(1);
-        if !alone || !outer.shape.dims().is_empty() {
-            let itemsize = u64::from(outer.size).saturating_add(u64::from(missing));
+        let is_only_member =
+            outer.is_in_structure && usize::try_from(outer.descendants).ok() == self.count.checked_sub(1);
+        if !is_only_member || !outer.shape.dims().is_empty() {
+            let itemsize = u64::from(outer.size).saturating_add(u64::from(missing_bytes));
             return Err(
                 Key::Format.error(StructureError::FormatSize { format: u64::from(outer.size), itemsize })
             );
         }
         self.depth = 1;
         *self.frame()? = Frame { first: 1, offset: outer.size, ..Frame::NEW };
-        self.pad(missing)?;
+        self.pad(missing_bytes)?;
         let size = self.frame()?.offset;
         if let Some(outer) = self.table.first_mut() {
             outer.dtype.size = size;
@@ -151,7 +152,7 @@ impl<'a, 't> Members<'a, 't> {
         let frame = self.frame()?;
         frame.align = frame.align.max(align);
         let gap = padding_to(frame.offset, align);
-        self.doubts.implied |= gap > 0 && self.depth > 1;
+        self.doubts.is_implied |= gap > 0 && self.depth > 1;
         self.pad(gap)
     }
 
@@ -165,14 +166,14 @@ impl<'a, 't> Members<'a, 't> {
 
     /// Adds an entry and returns its index. Entries are large, so it is written in place.
     #[inline]
-    pub(super) fn push(&mut self, dtype: Dtype, nested: bool, shape: &SubShape) -> Result<usize> {
+    pub(super) fn push(&mut self, dtype: Dtype, is_nested: bool, shape: &SubShape) -> Result<usize> {
         let limit = self.table.len();
         let index = self.count;
         let depth = u8::try_from(self.depth).unwrap_or(u8::MAX);
         let Some(slot) = self.table.get_mut(index) else {
             return Err(Key::Format.error(LimitError::TooManyFields { limit }));
         };
-        *slot = Field { dtype, nested, depth, ..Field::EMPTY };
+        *slot = Field { dtype, is_in_structure: is_nested, depth, ..Field::EMPTY };
         if !shape.dims().is_empty() {
             slot.shape = *shape;
         }
@@ -201,7 +202,7 @@ impl<'a, 't> Members<'a, 't> {
             entries.last().is_some_and(|last| last.padding && usize::from(last.depth) == self.depth);
         if self.reading.all || (self.reading.at && inner.order == b'@') {
             let gap = padding_to(inner.offset, inner.align);
-            self.doubts.implied |= gap > 0 && self.depth > 1;
+            self.doubts.is_implied |= gap > 0 && self.depth > 1;
             self.pad(gap)?;
         }
         let size = self.frame()?.offset;
@@ -209,10 +210,10 @@ impl<'a, 't> Members<'a, 't> {
         self.depth = self.depth.saturating_sub(1);
         let mut owner = inner.owner;
         // The alignment of a structure is known at its end: now a gap in front of it is inserted.
-        let aligned = inner.order == b'@' || self.reading.all;
+        let is_aligned = inner.order == b'@' || self.reading.all;
         let outer = self.frame()?;
-        let gap = if aligned { padding_to(outer.offset, inner.align) } else { 0 };
-        if aligned {
+        let gap = if is_aligned { padding_to(outer.offset, inner.align) } else { 0 };
+        if is_aligned {
             outer.align = outer.align.max(inner.align);
         }
         if let Some(elements) = self.table.get(owner).and_then(|field| field.shape.count())
@@ -220,7 +221,7 @@ impl<'a, 't> Members<'a, 't> {
         {
             self.doubts.array(elements);
         }
-        self.doubts.implied |= gap > 0 && self.depth > 0;
+        self.doubts.is_implied |= gap > 0 && self.depth > 0;
         let descendants = u32::try_from(count.saturating_sub(inner.first)).unwrap_or(u32::MAX);
         if let Some(field) = self.table.get_mut(owner) {
             field.dtype = raw_bytes(size);
@@ -228,8 +229,8 @@ impl<'a, 't> Members<'a, 't> {
         }
         if gap > 0 {
             let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
-            if let Some(moved) = self.table.get_mut(owner..=index) {
-                moved.rotate_right(1);
+            if let Some(members) = self.table.get_mut(owner..=index) {
+                members.rotate_right(1);
             }
             self.complete(owner, true)?;
             owner = owner.saturating_add(1);
@@ -290,10 +291,10 @@ impl<'a, 't> Members<'a, 't> {
     pub(super) fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
         let bit = name.hash_bit();
         let frame = self.frame()?;
-        let seen = frame.seen & bit != 0;
-        frame.seen |= bit;
+        let is_duplicate = frame.name_set & bit != 0;
+        frame.name_set |= bit;
         let first = frame.first;
-        if seen { self.check_taken(first, index, name) } else { Ok(()) }
+        if is_duplicate { self.check_taken(first, index, name) } else { Ok(()) }
     }
 
     #[cold]

@@ -38,7 +38,7 @@ use core::fmt::{self, Write};
 
 pub(crate) use format::check_writable;
 
-use members::{Parsed, Reading};
+use members::{FormatSize, Reading};
 use parser::Parser;
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
@@ -93,41 +93,41 @@ pub fn parse<'a, 'f>(
 ) -> Result<Element<'a, 'f>> {
     let read =
         |at: bool, all: bool, table: &mut [Field<'a>]| Parser::new(format, Reading { at, all }, table).run();
-    let written = read(false, false, table)?;
-    let size = u64::from(written.size);
-    let missing = itemsize.saturating_sub(size);
-    let trusted = matches!(padding, Padding::C | Padding::Natural);
-    let found = |parsed: Parsed, table: &'f mut [Field<'a>]| {
-        if !trusted && (written.doubts.is_ambiguous(missing) || parsed.doubts.is_ambiguous(0)) {
+    let literal = read(false, false, table)?;
+    let size = u64::from(literal.size);
+    let missing_bytes = itemsize.saturating_sub(size);
+    let is_trusted = matches!(padding, Padding::C | Padding::Natural);
+    let checked_element = |format_size: FormatSize, table: &'f mut [Field<'a>]| {
+        if !is_trusted && (literal.doubts.is_ambiguous(missing_bytes) || format_size.doubts.is_ambiguous(0)) {
             return Err(Key::Format.error(StructureError::AmbiguousPadding { format: size, itemsize }));
         }
-        Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size))
+        Ok(element(table.get_mut(..format_size.count).unwrap_or_default(), format_size.size))
     };
     // No array element of a C compiler's type lacks its padding: there the second reading comes
     // first.
-    let cut = padding == Padding::C && written.doubts.has_array();
+    let cut = padding == Padding::C && literal.doubts.has_array();
     if size == itemsize && !cut {
-        return found(written, table);
+        return checked_element(literal, table);
     }
-    let aligned = read(true, false, table)?;
-    if u64::from(aligned.size) == itemsize {
-        return found(aligned, table);
+    let c_layout = read(true, false, table)?;
+    if u64::from(c_layout.size) == itemsize {
+        return checked_element(c_layout, table);
     }
     if size == itemsize {
-        let again = read(false, false, table)?;
-        return found(again, table);
+        let literal = read(false, false, table)?;
+        return checked_element(literal, table);
     }
     if padding == Padding::Natural {
         let natural = read(true, true, table)?;
         if u64::from(natural.size) == itemsize {
-            return found(natural, table);
+            return checked_element(natural, table);
         }
     }
     let grows = padding == Padding::Trailing && size < itemsize && itemsize <= u64::from(MAX_ITEMSIZE);
-    if let (true, Ok(rest)) = (grows, u32::try_from(missing)) {
-        let trailing =
+    if let (true, Ok(rest)) = (grows, u32::try_from(missing_bytes)) {
+        let padded_end =
             Parser::new(format, Reading { at: false, all: false }, table).run_with_padding(rest)?;
-        return found(trailing, table);
+        return checked_element(padded_end, table);
     }
     Err(Key::Format.error(StructureError::FormatSize { format: size, itemsize }))
 }
@@ -140,12 +140,12 @@ fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
         structure: Some(Structure { fields, size }),
     };
     let Some((&outer, members)) = fields.split_first() else { return structure(&[]) };
-    let alone = usize::try_from(outer.descendants) == Ok(members.len());
+    let is_only_member = usize::try_from(outer.descendants) == Ok(members.len());
     let unnamed = outer.padding || matches!(outer.name, Name::Numbered(_));
-    if !alone || !unnamed || !outer.shape.dims().is_empty() {
+    if !is_only_member || !unnamed || !outer.shape.dims().is_empty() {
         return structure(fields);
     }
-    if !outer.nested {
+    if !outer.is_in_structure {
         return Element { dtype: outer.dtype, structure: None };
     }
     for member in fields.iter_mut() {

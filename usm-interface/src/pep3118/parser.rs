@@ -1,6 +1,6 @@
 //! The grammar of formats.
 
-use super::members::{Members, Parsed, Reading};
+use super::members::{FormatSize, Members, Reading};
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
 use crate::error::{EntryError, Error, Key, Result, SyntaxError, TypeError};
 use crate::field::{Field, Name, SubShape};
@@ -39,15 +39,15 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     /// Reads the format.
-    pub(super) fn run(mut self) -> Result<Parsed> {
+    pub(super) fn run(mut self) -> Result<FormatSize> {
         self.items()?;
         self.members.parsed()
     }
 
-    /// [`Self::run`] with `missing` bytes of padding at the end of the only outermost structure.
-    pub(super) fn run_with_padding(mut self, missing: u32) -> Result<Parsed> {
+    /// [`Self::run`] with `missing_bytes` bytes of padding at the end of the only outermost structure.
+    pub(super) fn run_with_padding(mut self, missing_bytes: u32) -> Result<FormatSize> {
         self.items()?;
-        if !self.members.pad_end(missing)? {
+        if !self.members.pad_end(missing_bytes)? {
             return Err(self.expected("a structure"));
         }
         self.members.parsed()
@@ -240,8 +240,8 @@ impl<'a, 't> Parser<'a, 't> {
             self.bump();
         }
         while self.peek() == Some(b'(') {
-            let mut ignored = SubShape::NONE;
-            self.group(&mut ignored)?;
+            let mut unused_shape = SubShape::NONE;
+            self.group(&mut unused_shape)?;
         }
         if matches!(self.peek(), Some(b'@' | b'=' | b'<' | b'>' | b'^' | b'!')) {
             self.bump();

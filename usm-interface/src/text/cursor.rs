@@ -41,10 +41,10 @@ impl MemberSpelling {
         let begin = cursor.word() & 0xffff;
         let [open, quote, ..] = begin.to_le_bytes();
         let middle = u64::from_le_bytes([quote, b',', b' ', quote, 0, 0, 0, quote]);
-        let known = matches!(open, b'(' | b'[') && matches!(quote, b'\'' | b'"');
+        let is_common = matches!(open, b'(' | b'[') && matches!(quote, b'\'' | b'"');
         // Only the end of a text can have two zero bytes here, and there the rest does not match.
         Self {
-            begin: if known { begin } else { 0 },
+            begin: if is_common { begin } else { 0 },
             middle,
             quote,
             close: if open == b'(' { b')' } else { b']' },
@@ -139,8 +139,8 @@ impl<'a> Cursor<'a> {
         match bytes.get(pos..).and_then(|rest| rest.first_chunk()) {
             Some(chunk) => u64::from_le_bytes(*chunk),
             None => {
-                let missing = pos.wrapping_add(8).wrapping_sub(bytes.len());
-                let shift = u32::try_from(missing.wrapping_mul(8)).unwrap_or(64);
+                let overrun = pos.wrapping_add(8).wrapping_sub(bytes.len());
+                let shift = u32::try_from(overrun.wrapping_mul(8)).unwrap_or(64);
                 self.tail.checked_shr(shift).unwrap_or(0)
             }
         }
@@ -259,8 +259,8 @@ impl<'a> Cursor<'a> {
         let end = self.end_of_string(start, spelling.quote);
         let word = self.word_at(end);
         let behind = end.wrapping_add(8);
-        let closed = self.text.as_bytes().get(behind) == Some(&spelling.close);
-        if word & 0xff00_0000_ffff_ffff != spelling.middle || !closed || end == start {
+        let is_closed = self.text.as_bytes().get(behind) == Some(&spelling.close);
+        if word & 0xff00_0000_ffff_ffff != spelling.middle || !is_closed || end == start {
             return None;
         }
         let [_, _, _, _, kind @ .., _] = word.to_le_bytes();
@@ -274,9 +274,9 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn take_four_letters(&mut self, python: u64, json: u64) -> bool {
         let word = lowest_bytes(self.word(), 4);
-        let found = word == python || word == json;
-        self.skip(if found { 4 } else { 0 });
-        found
+        let is_match = word == python || word == json;
+        self.skip(if is_match { 4 } else { 0 });
+        is_match
     }
 
     /// Reads `None` or `null`, if it is there.

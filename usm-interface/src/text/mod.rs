@@ -132,17 +132,17 @@ impl<'a> Lexer<'a> {
     #[inline]
     fn close(&mut self, bracket: u8) -> Result<Token<'a>> {
         let level = self.bracket_bit();
-        let opened = if self.maps & level != 0 {
+        let quote_map = if self.maps & level != 0 {
             b'}'
         } else if self.tuples & level != 0 {
             b')'
         } else {
             b']'
         };
-        if self.depth == 0 || opened != bracket {
+        if self.depth == 0 || quote_map != bracket {
             return Err(self.expected("the bracket that was opened"));
         }
-        if self.state == State::After && opened == b')' && self.commas & level == 0 {
+        if self.state == State::After && quote_map == b')' && self.commas & level == 0 {
             return Err(self.expected("a comma: (x,) is a tuple, (x) is not"));
         }
         self.pos = self.pos.wrapping_add(1);
@@ -216,7 +216,7 @@ impl<'a> Lexer<'a> {
                     self.pos = start.wrapping_add(len).wrapping_add(1);
                     // Both ends are next to ASCII quotes, so the slice is on character boundaries.
                     let raw = self.text.get(start..start.wrapping_add(len)).unwrap_or_default();
-                    return Ok(Str { raw, escaped: false });
+                    return Ok(Str { raw, has_escapes: false });
                 }
                 if byte != b'\'' && byte != b'"' {
                     break;
@@ -243,7 +243,7 @@ impl<'a> Lexer<'a> {
             }
         }
         self.pos = end.wrapping_add(1);
-        Ok(Str { raw: self.text.get(start..end).unwrap_or_default(), escaped: true })
+        Ok(Str { raw: self.text.get(start..end).unwrap_or_default(), has_escapes: true })
     }
 
     /// Validates the escape at `at` and returns the offset behind it.

@@ -9,7 +9,7 @@ use super::error::guarded;
 use super::export::export;
 use super::memory::{check_array, copied, free, into_c};
 use super::record::Options;
-use super::{GRAPH, Kind, Made, UsmPlan, null, planned};
+use super::{GRAPH, Kind, PlanArrays, UsmPlan, null, planned};
 use crate::error::{Error, Result};
 use crate::model::GRAPH_ALIGNMENT;
 use crate::request::Source;
@@ -37,8 +37,8 @@ impl UsmPlanGraph {
     /// Refuses a number that no tensor has yet.
     fn known(&self, tensor: u64, name: &str) -> Result<usize> {
         let count = self.tensors.len();
-        let known = usize::try_from(tensor).ok().filter(|&tensor| tensor < count);
-        known.ok_or_else(|| Error::bad(format!("{tensor} is none of {count} tensors")).in_field(name))
+        let number = usize::try_from(tensor).ok().filter(|&tensor| tensor < count);
+        number.ok_or_else(|| Error::bad(format!("{tensor} is none of {count} tensors")).in_field(name))
     }
 
     fn all_known(&self, tensors: &[u64], name: &str) -> Result<()> {
@@ -137,11 +137,11 @@ export! {
             graph.known(input, "input")?;
             graph.known(output, "output")?;
             let count = graph.ops.len();
-            let found = usize::try_from(op).ok().and_then(|op| graph.ops.get_mut(op));
-            let Some(found) = found else {
+            let operator = usize::try_from(op).ok().and_then(|op| graph.ops.get_mut(op));
+            let Some(operator) = operator else {
                 return Err(Error::bad(format!("{op} is none of {count} operators")).in_field("op"));
             };
-            *found = found.clone().in_place(input, output);
+            *operator = operator.clone().in_place(input, output);
             Ok(())
         })
     }
@@ -188,11 +188,11 @@ export! {
         guarded(|| {
             // SAFETY: the contract demands null or a graph of this thread.
             let graph = unsafe { open(graph) }?;
-            let pinned = graph.known(tensor, "tensor")?;
+            let number = graph.known(tensor, "tensor")?;
             let count = graph.memories.len();
             let memory = usize::try_from(memory).ok().filter(|&memory| memory < count);
             let reason = || Error::bad(format!("none of {count} memories")).in_field("memory");
-            graph.tensors[pinned] = graph.tensors[pinned].clone().memory(memory.ok_or_else(reason)?);
+            graph.tensors[number] = graph.tensors[number].clone().memory(memory.ok_or_else(reason)?);
             Ok(())
         })
     }
@@ -206,14 +206,14 @@ export! {
         guarded(|| {
             check_array(graph, 1, "graph")?;
             // SAFETY: the contract demands a place with null or a graph of this thread.
-            let ended = unsafe { graph.replace(core::ptr::null_mut()) };
-            if ended.is_null() {
+            let owner = unsafe { graph.replace(core::ptr::null_mut()) };
+            if owner.is_null() {
                 return Err(null("graph"));
             }
             // SAFETY: from `into_c` in `usm_plan_graph_begin`; its place is null from now on.
-            let whole = core::mem::take(unsafe { open(ended) }?);
+            let whole = core::mem::take(unsafe { open(owner) }?);
             // SAFETY: as above.
-            unsafe { free(ended) };
+            unsafe { free(owner) };
             if plan.is_null() {
                 return Ok(());
             }
@@ -233,25 +233,25 @@ export! {
     /// Writes the order of the operators.
     fn usm_plan_order(plan: *const UsmPlan, operators: *mut u64, capacity: usize) -> usize {
         // SAFETY: the contract demands null or a live plan, and room for `capacity`.
-        unsafe { list(plan, |made| &made.order, operators, capacity) }
+        unsafe { list(plan, |arrays| &arrays.order, operators, capacity) }
     }
 
     /// Writes the ordering edges.
     fn usm_plan_edges(plan: *const UsmPlan, operators: *mut u64, capacity: usize) -> usize {
         // SAFETY: the contract demands null or a live plan, and room for `capacity`.
-        unsafe { list(plan, |made| &made.edges, operators, capacity) }
+        unsafe { list(plan, |arrays| &arrays.edges, operators, capacity) }
     }
 
     /// Writes the memory of each tensor.
     fn usm_plan_memories(plan: *const UsmPlan, memories: *mut u64, capacity: usize) -> usize {
         // SAFETY: the contract demands null or a live plan, and room for `capacity`.
-        unsafe { list(plan, |made| &made.memories, memories, capacity) }
+        unsafe { list(plan, |arrays| &arrays.memories, memories, capacity) }
     }
 
     /// Writes the tensors in host memory.
     fn usm_plan_spilled(plan: *const UsmPlan, offsets: *mut u64, capacity: usize) -> usize {
         // SAFETY: the contract demands null or a live plan, and room for `capacity`.
-        unsafe { list(plan, |made| &made.spilled, offsets, capacity) }
+        unsafe { list(plan, |arrays| &arrays.host_offsets, offsets, capacity) }
     }
 }
 
@@ -261,13 +261,13 @@ export! {
 /// `plan` is null or a live plan, and `to` is null or has room for `capacity` numbers.
 unsafe fn list(
     plan: *const UsmPlan,
-    of: impl FnOnce(&Made) -> &Vec<u64>,
+    of: impl FnOnce(&PlanArrays) -> &Vec<u64>,
     to: *mut u64,
     capacity: usize,
 ) -> usize {
     // SAFETY: the caller's contract.
-    let Some(UsmPlan { kind: Kind::One(made) }) = (unsafe { plan.as_ref() }) else { return 0 };
-    let list = of(made);
+    let Some(UsmPlan { kind: Kind::One(arrays) }) = (unsafe { plan.as_ref() }) else { return 0 };
+    let list = of(arrays);
     if capacity >= list.len() && check_array(to, list.len(), "list").is_ok() {
         // SAFETY: the caller's contract; `capacity` is enough.
         unsafe { super::memory::write(list, to) };

@@ -25,14 +25,14 @@ pub(super) fn guarded(work: impl FnOnce() -> Result<()>) -> c_int {
         }
     };
     // A thread that is just ending has no place for the text.
-    let _ = TEXT.try_with(|kept| kept.replace(text));
+    let _ = TEXT.try_with(|cell| cell.replace(text));
     status
 }
 
 fn defect(panic: &(dyn Any + Send)) -> Error {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
-    Error::unable(format!("the planner panicked, please report it: {said}"))
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let message = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+    Error::unable(format!("the planner panicked, please report it: {message}"))
 }
 
 /// Writes the text, cut at a whole character. Returns its whole length in bytes.
@@ -43,7 +43,7 @@ pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
     let text = TEXT.try_with(RefCell::take).unwrap_or_default();
     // SAFETY: the caller's contract.
     let length = unsafe { copy_text(&text, to, capacity) };
-    let _ = TEXT.try_with(|kept| kept.replace(text));
+    let _ = TEXT.try_with(|cell| cell.replace(text));
     length
 }
 

@@ -44,7 +44,7 @@ pub struct UsmPlan {
 
 #[derive(Debug)]
 enum Kind {
-    One(Box<Made>),
+    One(Box<PlanArrays>),
     /// One plan for every value of the graph's dimensions.
     Every(Box<RangePlan>),
 }
@@ -52,15 +52,15 @@ enum Kind {
 impl Kind {
     fn count(&self) -> usize {
         match self {
-            Self::One(made) => made.offsets.len(),
+            Self::One(arrays) => arrays.offsets.len(),
             Self::Every(plan) => plan.ids().len(),
         }
     }
 
     /// The offsets for some values, and their quality if the caller wants a report.
-    fn offsets_for(&self, values: &[u64], report: bool) -> Result<Made> {
+    fn offsets_for(&self, values: &[u64], report: bool) -> Result<PlanArrays> {
         match self {
-            Self::One(made) => check_count(values, 0).map(|()| Made::clone(made)),
+            Self::One(arrays) => check_count(values, 0).map(|()| PlanArrays::clone(arrays)),
             Self::Every(plan) => {
                 check_count(values, plan.dims().len())?;
                 let mut offsets = vec![0; plan.ids().len()];
@@ -71,7 +71,7 @@ impl Kind {
                     plan.at(values, &mut offsets)?;
                     Report::default()
                 };
-                Ok(Made { offsets, report, ..Made::default() })
+                Ok(PlanArrays { offsets, report, ..PlanArrays::default() })
             }
         }
     }
@@ -80,9 +80,9 @@ impl Kind {
 /// Whether there is a value for each dimension.
 fn check_count(values: &[u64], dimensions: usize) -> Result<()> {
     match values.len() {
-        given if given == dimensions => Ok(()),
-        given => {
-            let reason = format!("{given} given, but the graph has {dimensions} dimensions");
+        length if length == dimensions => Ok(()),
+        other => {
+            let reason = format!("{other} given, but the graph has {dimensions} dimensions");
             Err(Error::bad(reason).in_field("values"))
         }
     }
@@ -90,14 +90,14 @@ fn check_count(values: &[u64], dimensions: usize) -> Result<()> {
 
 /// Offsets and their quality.
 #[derive(Clone, Debug, Default)]
-struct Made {
+struct PlanArrays {
     offsets: Vec<u64>,
     /// Operators by their number in the caller's graph, in the order of the plan.
     order: Vec<u64>,
     /// Pairs of operators, the earlier one first.
     edges: Vec<u64>,
     /// Numbers of the offsets that lie in host memory.
-    spilled: Vec<u64>,
+    host_offsets: Vec<u64>,
     /// The memory of each offset, by its number in the graph; empty without memories.
     memories: Vec<u64>,
     /// The tensor of each offset, by its name; empty if none has a name.
@@ -105,19 +105,19 @@ struct Made {
     report: Report,
 }
 
-impl Made {
+impl PlanArrays {
     fn of(plan: &Plan) -> Self {
         let offsets = plan.rows.iter().map(|row| row.offset).collect();
         let edges = plan.ordering_edges.iter().flat_map(|&(one, next)| [one as u64, next as u64]).collect();
-        let spilled = (0..).zip(&plan.rows).filter(|(_, row)| row.memory == Memory::Host);
-        let spilled = spilled.map(|(number, _)| number).collect();
+        let host_rows = (0..).zip(&plan.rows).filter(|(_, row)| row.memory == Memory::Host);
+        let host_offsets = host_rows.map(|(number, _)| number).collect();
         let number = |row: &Row| match row.memory {
             Memory::Own(number) => Some(u64::from(number)),
             _ => None,
         };
         let memories = plan.rows.iter().filter_map(number).collect();
         let report = Report::of(plan);
-        Self { offsets, order: Vec::new(), edges, spilled, memories, names: Vec::new(), report }
+        Self { offsets, order: Vec::new(), edges, host_offsets, memories, names: Vec::new(), report }
     }
 }
 
@@ -157,13 +157,13 @@ export! {
             };
             let buffer = |i| Buffer::new(i as u64, lower[i], upper[i], size[i]).aligned(alignment[i]);
             let problem = Problem::from_buffers((0..count).map(buffer).collect()).map_err(Error::bad)?;
-            let Kind::One(made) = planned(request, Source::table("buffers", problem))? else {
+            let Kind::One(arrays) = planned(request, Source::table("buffers", problem))? else {
                 return Err(Error::bad("buffers have no dimensions"));
             };
             // SAFETY: the contract demands room for `count`; `check_array` checked the pointer.
-            unsafe { write(&made.offsets, offsets) };
+            unsafe { write(&arrays.offsets, offsets) };
             // SAFETY: `room` was read from it.
-            unsafe { made.report.write(report, room) };
+            unsafe { arrays.report.write(report, room) };
             Ok(())
         })
     }
@@ -218,11 +218,11 @@ export! {
                 let reason = format!("room for {capacity}, but the plan has {count}");
                 return Err(Error::bad(reason).in_field("offsets"));
             }
-            let made = plan.kind.offsets_for(&values, !report.is_null())?;
+            let arrays = plan.kind.offsets_for(&values, !report.is_null())?;
             // SAFETY: room for `capacity`, by contract, which is enough.
-            unsafe { write(&made.offsets, offsets) };
+            unsafe { write(&arrays.offsets, offsets) };
             // SAFETY: `room` was read from it.
-            unsafe { made.report.write(report, room) };
+            unsafe { arrays.report.write(report, room) };
             Ok(())
         })
     }
@@ -309,10 +309,10 @@ fn planned(request: Request, source: Source) -> Result<Kind> {
         Answer::One(outcome) | Answer::Recompute(outcome, ..) => outcome,
     };
     let order_optimal = u64::from(outcome.is_best_order());
-    let Outcome { plan, graph, every_order, reordered, .. } = *outcome;
+    let Outcome { plan, graph, every_order, reorder, .. } = *outcome;
     let names = graph.as_ref().map_or_else(Vec::new, |graph| names::of(graph, &plan));
-    let order = match (reordered, graph) {
-        (Some(found), _) => found.order.into_iter().map(|op| op as u64).collect(),
+    let order = match (reorder, graph) {
+        (Some(reorder), _) => reorder.order.into_iter().map(|op| op as u64).collect(),
         (None, graph) => (0..graph.map_or(0, |graph| graph.ops().len()) as u64).collect(),
     };
     if let Some(capacity) = plan.capacity.filter(|_| !plan.feasible()) {
@@ -321,8 +321,8 @@ fn planned(request: Request, source: Source) -> Result<Kind> {
             plan.peak, plan.lower_bound
         )));
     }
-    let mut made = Made { order, names, ..Made::of(&plan) };
-    made.report.order_optimal = order_optimal;
-    made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
-    Ok(Kind::One(Box::new(made)))
+    let mut arrays = PlanArrays { order, names, ..PlanArrays::of(&plan) };
+    arrays.report.order_optimal = order_optimal;
+    arrays.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
+    Ok(Kind::One(Box::new(arrays)))
 }

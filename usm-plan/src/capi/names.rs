@@ -21,7 +21,7 @@ export! {
     fn usm_plan_name(plan: *const UsmPlan, number: usize, text: *mut c_char, capacity: usize) -> usize {
         // SAFETY: null or a live plan, by contract.
         let name = match unsafe { plan.as_ref() }.map(|plan| &plan.kind) {
-            Some(Kind::One(made)) => made.names.get(number).map(String::as_str),
+            Some(Kind::One(arrays)) => arrays.names.get(number).map(String::as_str),
             Some(Kind::Every(plan)) => plan.name(number),
             None => None,
         };

@@ -164,8 +164,8 @@ impl Report {
             lower_bound: plan.lower_bound,
             buffers: plan.buffers() as u64,
             optimal: u64::from(plan.optimal()),
-            cost: plan.placed.as_ref().map_or(0, |placed| placed.cost),
-            cost_bound: plan.placed.as_ref().map_or(0, |placed| placed.cost_bound),
+            cost: plan.placed.as_ref().map_or(0, |placement| placement.cost),
+            cost_bound: plan.placed.as_ref().map_or(0, |placement| placement.cost_bound),
         }
     }
 
@@ -230,12 +230,12 @@ unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize>
     let count = size as usize / 8;
     // SAFETY: the contract demands this many words.
     let theirs = unsafe { core::slice::from_raw_parts(from, count) };
-    let known = count.min(words.len());
-    words[..known].copy_from_slice(&theirs[..known]);
-    if let Some(at) = theirs[known..].iter().position(|&word| word != 0) {
-        let at = (known + at) * 8;
+    let known_words = count.min(words.len());
+    words[..known_words].copy_from_slice(&theirs[..known_words]);
+    if let Some(at) = theirs[known_words..].iter().position(|&word| word != 0) {
+        let at = (known_words + at) * 8;
         let reason = "which this library does not know, so it must be 0".to_owned();
         return Err(Error::bad(format!("byte {at} is part of a field {reason}")).in_field(name));
     }
-    Ok(known)
+    Ok(known_words)
 }

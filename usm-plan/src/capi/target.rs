@@ -129,21 +129,21 @@ pub fn check(data: &[u8]) {
         assert_eq!(code, if expected { 0 } else { 2 }, "call {}: {one} {two} {three}", call % 8);
     }
     let text = json!({"tensors": tensors, "ops": ops, "outputs": outputs, "memories": memories}).to_string();
-    let (mut told, mut read) = (null_mut(), null_mut());
+    let (mut message, mut read) = (null_mut(), null_mut());
     // SAFETY: as above; the graph is ended once more after its end, which the header allows.
     unsafe {
-        let code = usm_plan_graph_end(&raw mut graph, null(), &raw mut told);
+        let code = usm_plan_graph_end(&raw mut graph, null(), &raw mut message);
         assert!(graph.is_null() && usm_plan_graph_end(&raw mut graph, null(), &raw mut read) == 2);
         let other = usm_plan_graph(text.as_ptr().cast(), text.len(), null(), &raw mut read);
         assert_eq!(code, other, "{text}");
-        assert_eq!(told.is_null(), code != 0);
+        assert_eq!(message.is_null(), code != 0);
         let offsets = |plan: *const UsmPlan| {
             let mut offsets = vec![0; usm_plan_count(plan)];
             let code = usm_plan_at(plan, null(), 0, offsets.as_mut_ptr(), offsets.len(), null_mut());
             (code, offsets)
         };
-        assert_eq!(offsets(told), offsets(read), "{text}");
-        usm_plan_free(told);
+        assert_eq!(offsets(message), offsets(read), "{text}");
+        usm_plan_free(message);
         usm_plan_free(read);
     }
 }

@@ -176,8 +176,8 @@ impl RangePlan {
     ///
     /// # Errors
     /// An unknown name, a value that the dimension cannot have, a dimension without a value.
-    pub fn values(&self, said: &[(String, u64)]) -> Result<Vec<u64>> {
-        ranged::values(&self.dims, said)
+    pub fn values(&self, arguments: &[(String, u64)]) -> Result<Vec<u64>> {
+        ranged::values(&self.dims, arguments)
     }
 
     /// Writes the offset in bytes of each tensor of [`Self::ids`], without a search.
@@ -271,8 +271,8 @@ impl RangePlan {
         }
         // The offsets of views, and so the free permits, depend on the values.
         let graph = self.file.graph(&self.dims, values, &self.hints())?;
-        let planned = self.file.planned(self.dims.clone(), values.to_vec())?;
-        planned.tables_for(&graph, self.queue)?;
+        let plan_set = self.file.planned(self.dims.clone(), values.to_vec())?;
+        plan_set.tables_for(&graph, self.queue)?;
         Ok((at, None))
     }
 
@@ -299,8 +299,8 @@ impl RangePlan {
         let mut options = *options;
         options.queue = self.queue;
         let graph = self.file.graph(&self.dims, values, &self.hints())?;
-        let planned = Some(self.file.planned(self.dims.clone(), values.to_vec())?);
-        let input = Input::Graph(Model { planned, ..Model::from(graph) });
+        let plan_set = Some(self.file.planned(self.dims.clone(), values.to_vec())?);
+        let input = Input::Graph(Model { planned: plan_set, ..Model::from(graph) });
         let outcome = make(input, &options, &Limits::default(), false, name)?;
         outcome.check()?;
         Ok(outcome)

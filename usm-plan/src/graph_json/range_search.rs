@@ -12,7 +12,7 @@ use super::{File, JsonPlan, JsonTensor};
 use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::model::Hints;
-use crate::ranged::{NamedDimension, PLANS, Planned};
+use crate::ranged::{NamedDimension, PLANS, PlanSet};
 
 /// Maximum number of value combinations that are planned one by one.
 const PROBES: usize = 64;
@@ -47,11 +47,11 @@ pub(super) fn search(
     if dims.is_empty() {
         return Err(Error::bad("the graph has no dimension").in_field("dims"));
     }
-    let fixed = hints
+    let fixed_values = hints
         .dims
         .iter()
         .map(|(name, value)| (name.clone(), Dimension { low: *value, high: *value, step: 1 }));
-    narrow(&mut dims, &fixed.chain(ranges.iter().cloned()).collect::<Vec<_>>())?;
+    narrow(&mut dims, &fixed_values.chain(ranges.iter().cloned()).collect::<Vec<_>>())?;
     for (json, dim) in file.dims.iter_mut().zip(&dims) {
         (json.low, json.high, json.step) = (dim.values.low, dim.values.high, dim.values.step);
     }
@@ -63,7 +63,7 @@ pub(super) fn search(
             file.tensors.iter_mut().for_each(|tensor| tensor.over = None);
             plans(&mut file, &dims, &probes, hints, options)
         }
-        found => found,
+        problem => problem,
     }?;
     Ok((file, probes))
 }
@@ -103,31 +103,31 @@ fn plans(
     }
     for values in probes {
         let problem = problem(values)?;
-        let made = plan(&problem, &part).map_err(Error::bad)?;
+        let plan = plan(&problem, &part).map_err(Error::bad)?;
         let problem = match all.clone().filter(|all| all.len() == problem.buffers().len()) {
             Some(all) => Problem::from_conflicts(problem.buffers().to_vec(), all).map_err(Error::bad)?,
             None => problem,
         };
         let id = |buffer: usize| problem.buffers()[buffer].id;
-        let pairs = below(&problem, &made.offsets).map_err(Error::bad)?;
+        let pairs = below(&problem, &plan.offsets).map_err(Error::bad)?;
         let order: Vec<(u64, u64)> = pairs.into_iter().map(|(low, high)| (id(low), id(high))).collect();
         if !orders.contains(&order) {
             orders.push(order);
         }
-        bounds.push(made.lower_bound);
+        bounds.push(plan.lower_bound);
     }
     let mut peaks = Vec::with_capacity(orders.len());
     for order in &orders {
         file.plans = vec![JsonPlan { below: order.clone() }];
         let on = |values: &Vec<u64>| -> Result<u64> {
             let graph = file.graph(dims, values, hints)?;
-            let planned: Planned = file.planned(dims.to_vec(), values.clone())?;
-            Ok(planned.plan(&graph, options)?.1.peak)
+            let plan_set: PlanSet = file.planned(dims.to_vec(), values.clone())?;
+            Ok(plan_set.plan(&graph, options)?.1.peak)
         };
         peaks.push(probes.iter().map(on).collect::<Result<Vec<u64>>>()?);
     }
-    let chosen = choose(&peaks, &bounds);
-    let best = |probe: usize| chosen.iter().map(|&order| peaks[order][probe]).min().unwrap_or(0);
+    let choice = choose(&peaks, &bounds);
+    let best = |probe: usize| choice.iter().map(|&order| peaks[order][probe]).min().unwrap_or(0);
     let outcome = probes.iter().zip(&bounds).enumerate();
     let outcome = outcome.map(|(probe, (values, &lower_bound))| Probe {
         values: values.clone(),
@@ -135,23 +135,23 @@ fn plans(
         lower_bound,
     });
     let outcome = outcome.collect();
-    file.plans = chosen.iter().map(|&order| JsonPlan { below: orders[order].clone() }).collect();
+    file.plans = choice.iter().map(|&order| JsonPlan { below: orders[order].clone() }).collect();
     Ok(outcome)
 }
 
 /// Narrows dimensions to the user's ranges, which must lie in the file's values.
 fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result<()> {
     let refuse = |reason: String| Err(Error::bad(reason).in_option(Field::Dims));
-    let mut said = HashSet::new();
-    for (name, wanted) in ranges {
+    let mut names = HashSet::new();
+    for (name, range) in ranges {
         let Some(dim) = dims.iter_mut().find(|dim| dim.name == *name || dim.of.as_ref() == Some(name)) else {
             return refuse(format!("the graph has no dimension {name:?}"));
         };
-        if !said.insert(dim.name.clone()) {
+        if !names.insert(dim.name.clone()) {
             return refuse(format!("{name} is given twice"));
         }
-        let Dimension { low, high, step } = *wanted;
-        let last = wanted.greatest();
+        let Dimension { low, high, step } = *range;
+        let last = range.greatest();
         let inside = dim.values.contains(low) && dim.values.contains(last);
         if !inside || (low != last && step % dim.values.step != 0) {
             return refuse(format!("{name}={low}..{high}:{step} is not all in {}", dim.values));
@@ -200,30 +200,32 @@ fn take_permits(
     let size = |tensor: &JsonTensor| Some((tensor.id, (tensor.size.to_terms(dims).ok()?, tensor.padding)));
     let sizes: HashMap<u64, _> = file.tensors.iter().filter_map(size).collect();
     // From the output to the first input that it may be written over.
-    let mut over: HashMap<u64, u64> = HashMap::new();
+    let mut bases: HashMap<u64, u64> = HashMap::new();
     for &(input, output) in file.ops.iter().flat_map(|op| &op.in_place) {
         if sizes.get(&input).is_some_and(|size| sizes.get(&output) == Some(size)) {
-            over.entry(output).or_insert(input);
+            bases.entry(output).or_insert(input);
         }
     }
-    let take = |file: &mut File, over: &HashMap<u64, u64>| {
+    let take = |file: &mut File, bases_of: &HashMap<u64, u64>| {
         for tensor in &mut file.tensors {
-            tensor.over = over.get(&tensor.id).copied().filter(|_| tensor.alias_of.is_none());
+            tensor.over = bases_of.get(&tensor.id).copied().filter(|_| tensor.alias_of.is_none());
         }
     };
-    take(file, &over);
-    let mut taken: Option<HashSet<u64>> = None;
+    take(file, &bases);
+    let mut used_tensors: Option<HashSet<u64>> = None;
     for values in probes {
         let problem = problem(file, dims, values, hints, options)?;
-        let joined = problem.members().iter().filter(|member| !member.view);
-        let joined = joined.filter(|member| problem.buffers()[member.buffer].id != member.tensor.id);
-        let joined: HashSet<u64> = joined.map(|member| member.tensor.id).collect();
-        let both = taken.as_ref().map_or_else(|| joined.clone(), |taken| taken & &joined);
-        taken = Some(both);
+        let joined_members = problem.members().iter().filter(|member| !member.view);
+        let joined_members =
+            joined_members.filter(|member| problem.buffers()[member.buffer].id != member.tensor.id);
+        let joined_tensors: HashSet<u64> = joined_members.map(|member| member.tensor.id).collect();
+        let both =
+            used_tensors.as_ref().map_or_else(|| joined_tensors.clone(), |others| others & &joined_tensors);
+        used_tensors = Some(both);
     }
-    let taken = taken.unwrap_or_default();
-    over.retain(|output, _| taken.contains(output));
-    take(file, &over);
+    let used_tensors = used_tensors.unwrap_or_default();
+    bases.retain(|output, _| used_tensors.contains(output));
+    take(file, &bases);
     Ok(())
 }
 
@@ -242,20 +244,21 @@ fn problem(
 /// lowers the sum of ratios of peak to bound the most.
 fn choose(peaks: &[Vec<u64>], bounds: &[u64]) -> Vec<usize> {
     // In millionths of the bound.
-    let cost = |chosen: &[usize]| -> u128 {
-        let best = |probe: usize| chosen.iter().map(|&order| peaks[order][probe]).min().unwrap_or(u64::MAX);
+    let cost = |candidate: &[usize]| -> u128 {
+        let best =
+            |probe: usize| candidate.iter().map(|&order| peaks[order][probe]).min().unwrap_or(u64::MAX);
         let share =
             |(probe, &bound): (usize, &u64)| u128::from(best(probe)) * 1_000_000 / u128::from(bound.max(1));
         bounds.iter().enumerate().map(share).sum()
     };
-    let mut chosen: Vec<usize> = Vec::new();
-    while chosen.len() < PLANS {
-        let with = |order: usize| [&chosen[..], &[order]].concat();
+    let mut choice: Vec<usize> = Vec::new();
+    while choice.len() < PLANS {
+        let with = |order: usize| [&choice[..], &[order]].concat();
         let Some(next) = (0..peaks.len()).min_by_key(|&order| (cost(&with(order)), order)) else { break };
-        if !chosen.is_empty() && cost(&with(next)) >= cost(&chosen) {
+        if !choice.is_empty() && cost(&with(next)) >= cost(&choice) {
             break;
         }
-        chosen.push(next);
+        choice.push(next);
     }
-    chosen
+    choice
 }

@@ -112,7 +112,7 @@ pub(super) struct Join {
 
 /// The freedom of a graph's operators.
 #[derive(Debug, Default)]
-pub(super) struct Allowed {
+pub(super) struct Permits {
     /// For each view, the tensor that contains it.
     pub(super) views: HashMap<String, Part>,
     /// For each result, the inputs of its operator that it may be written over.
@@ -167,11 +167,11 @@ pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
 /// Why the number of a result's elements is not the one that the operator computes.
 fn contradiction(node: &NodeProto, facts: &Facts<'_>) -> Option<String> {
     let result = node.output.first()?;
-    let stated = &facts.shape(result)?.dims;
+    let declared_dims = &facts.shape(result)?.dims;
     let dims = selected(node, facts).or_else(|| broadcast(node, facts))?;
     let count = |dims: &[u64]| dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim));
-    (count(&dims) != count(stated))
-        .then(|| format!("{result:?} has the shape {stated:?}, but by its inputs {dims:?}"))
+    (count(&dims) != count(declared_dims))
+        .then(|| format!("{result:?} has the shape {declared_dims:?}, but by its inputs {dims:?}"))
 }
 
 /// The extents of a Slice.
@@ -220,10 +220,10 @@ impl<'a> Facts<'a> {
             let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
             constants.extend(node.output.first().zip(value).map(|(name, value)| (name.as_str(), value)));
         }
-        let stated = constants
+        let declared_size = constants
             .iter()
             .filter_map(|(&name, tensor)| Some((name, Shape::new(tensor.data_type, &tensor.dims).ok()?)));
-        let mut outside: HashMap<&str, Shape> = stated.collect();
+        let mut outside: HashMap<&str, Shape> = declared_size.collect();
         for input in &graph.input {
             if let Some(shape) = super::shape::known(input) {
                 outside.entry(&input.name).or_insert(shape);
@@ -259,8 +259,9 @@ impl<'a> Facts<'a> {
                 .collect(),
             _ => return None,
         };
-        let stated = self.outside.get(name)?.dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim))?;
-        (numbers.len() as u64 == stated).then_some(numbers)
+        let declared_size =
+            self.outside.get(name)?.dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim))?;
+        (numbers.len() as u64 == declared_size).then_some(numbers)
     }
 
     /// Whether each element is made of whole bytes.
@@ -281,41 +282,43 @@ fn axis_of(node: &NodeProto) -> i64 {
     node.attribute.iter().find(|a| a.name == "axis").map_or(0, |a| a.i)
 }
 
-impl Allowed {
+impl Permits {
     /// The freedom of a graph's operators, for tensors of this alignment in bytes.
     pub(super) fn of(graph: &GraphProto, facts: &Facts<'_>, alignment: u64, control: &Control) -> Self {
-        let made: HashSet<&str> =
+        let computed_values: HashSet<&str> =
             graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs).collect();
         let results: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
-        let mut allowed = Self::default();
+        let mut permits = Self::default();
         for node in &graph.node {
             for (view, (of, offset)) in views(node, facts) {
                 // The caller reads its results in the arena, not in its own inputs.
-                let outside = results.contains(view.as_str()) && !made.contains(allowed.root(&of));
+                let outside = results.contains(view.as_str()) && !computed_values.contains(permits.root(&of));
                 if offset % alignment == 0 && !outside {
-                    allowed.views.insert(view, (of, offset));
+                    permits.views.insert(view, (of, offset));
                 }
             }
             let Some(result) = node.output.first().filter(|_| outputs(node).count() == 1) else { continue };
             let inputs = overwritten(node).iter().filter(|input| {
                 let (from, to) = (facts.shape(input), facts.shape(result));
-                from.is_some() && from == to && made.contains(input.as_str())
+                from.is_some() && from == to && computed_values.contains(input.as_str())
             });
             let inputs: Vec<String> = inputs.cloned().collect();
             if !inputs.is_empty() {
-                allowed.permits.insert(result.clone(), inputs);
+                permits.permits.insert(result.clone(), inputs);
             }
         }
         // Tensors that operators write again and again have bytes of their own.
-        let again: HashSet<&str> = control.overwritten.values().map(|over| over.of.as_str()).collect();
-        let made = made.difference(&again).copied().collect();
-        allowed.joins = allowed.in_place(graph, facts, alignment, &made);
-        allowed.must(control)
+        let rewritten_values: HashSet<&str> =
+            control.overwritten.values().map(|overwrite| overwrite.of.as_str()).collect();
+        let computed_values = computed_values.difference(&rewritten_values).copied().collect();
+        permits.joins = permits.in_place(graph, facts, alignment, &computed_values);
+        permits.must(control)
     }
 
     /// Adds what is no freedom: results that overwrite another tensor.
     pub(super) fn must(mut self, control: &Control) -> Self {
-        let views = control.overwritten.iter().map(|(result, over)| (result.clone(), (over.of.clone(), 0)));
+        let views =
+            control.overwritten.iter().map(|(result, overwrite)| (result.clone(), (overwrite.of.clone(), 0)));
         self.views.extend(views);
         self
     }
@@ -335,15 +338,15 @@ impl Allowed {
         graph: &GraphProto,
         facts: &Facts<'_>,
         alignment: u64,
-        made: &HashSet<&str>,
+        computed_values: &HashSet<&str>,
     ) -> Vec<Join> {
-        let mut taken: HashSet<String> = HashSet::new();
-        let mut found = Vec::new();
+        let mut used_parts: HashSet<String> = HashSet::new();
+        let mut joins = Vec::new();
         for node in graph.node.iter().filter(|node| is_standard(node, "Concat")) {
             let Some(result) = node.output.first() else { continue };
-            let named = node.attribute.iter().any(|a| a.name == "axis");
+            let has_axis = node.attribute.iter().any(|a| a.name == "axis");
             let outermost = facts.is_outermost(result, axis_of(node)) && facts.has_bytes(result);
-            if !named || !outermost || node.input.len() < 2 {
+            if !has_axis || !outermost || node.input.len() < 2 {
                 continue;
             }
             let mut at = 0_u64;
@@ -352,19 +355,19 @@ impl Allowed {
                 let root = self.root(input);
                 let bytes = facts.bytes(root).filter(|&bytes| facts.bytes(input) == Some(bytes));
                 let Some(end) = bytes.and_then(|bytes| at.checked_add(bytes)) else { break };
-                let alone = parts.iter().all(|(part, _)| part != root) && !taken.contains(root);
-                if !alone || !made.contains(root) || at % alignment != 0 {
+                let is_separate = parts.iter().all(|(part, _)| part != root) && !used_parts.contains(root);
+                if !is_separate || !computed_values.contains(root) || at % alignment != 0 {
                     break;
                 }
                 parts.push((root.to_owned(), at));
                 at = end;
             }
             if parts.len() == node.input.len() && facts.bytes(result) == Some(at) {
-                taken.extend(parts.iter().map(|(part, _)| part.clone()));
-                found.push(Join { result: result.clone(), parts });
+                used_parts.extend(parts.iter().map(|(part, _)| part.clone()));
+                joins.push(Join { result: result.clone(), parts });
             }
         }
-        found
+        joins
     }
 }
 
@@ -427,7 +430,7 @@ fn slice_offset(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
     if cuts.next().is_some() || !facts.is_outermost(input, axis as i64) {
         return None;
     }
-    let at = inside.axes.iter().position(|&named| named == axis as i64)?;
+    let at = inside.axes.iter().position(|&axis_number| axis_number == axis as i64)?;
     let start = u64::try_from(inside.starts[at]).ok()?;
     let row = from.dims[axis + 1..].iter().try_fold(from.bits, |n, &dim| n.checked_mul(dim))?;
     let bits = row.checked_mul(start)?;

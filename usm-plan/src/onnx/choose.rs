@@ -32,8 +32,8 @@ pub(super) fn choose(
         return Ok(plain.model);
     }
     // A graph with loops keeps its order.
-    let better = plain.model.reordered.as_ref().filter(|found| found.bound < found.given);
-    let order = better.map(|found| found.order.as_slice());
+    let better = plain.model.reordered.as_ref().filter(|reorder| reorder.bound < reorder.given);
+    let order = better.map(|reorder| reorder.order.as_slice());
     let cut = |joins: &[&Join]| {
         let graph = build(joins)?;
         let graph = match order {
@@ -42,42 +42,42 @@ pub(super) fn choose(
         };
         heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)
     };
-    let mut chosen: Vec<&Join> = joins.iter().collect();
-    if cut(&chosen)? > plain.bound {
-        chosen.clear();
+    let mut choice: Vec<&Join> = joins.iter().collect();
+    if cut(&choice)? > plain.bound {
+        choice.clear();
         let mut least = plain.bound;
         for join in joins.iter().take(LOOKED_AT) {
-            chosen.push(join);
-            let bound = cut(&chosen)?;
+            choice.push(join);
+            let bound = cut(&choice)?;
             if bound > least {
-                chosen.pop();
+                choice.pop();
             } else {
                 least = bound;
             }
         }
     }
-    let joined = ordered(build(&chosen)?, hints)?;
-    Ok(if joined.bound <= plain.bound { joined.model } else { plain.model })
+    let joined_model = ordered(build(&choice)?, hints)?;
+    Ok(if joined_model.bound <= plain.bound { joined_model.model } else { plain.model })
 }
 
 /// A graph in its order, and its heaviest cut.
-struct Ordered {
+struct OrderedModel {
     model: Model,
     bound: u64,
 }
 
-fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<Ordered> {
+fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<OrderedModel> {
     if hints.keep_order {
         let bound = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
-        return Ok(Ordered { model: graph.into(), bound });
+        return Ok(OrderedModel { model: graph.into(), bound });
     }
     let sets = hints.order_sets.unwrap_or(Effort::USUAL);
     let effort = Effort::new(sets, &|| false);
-    let mut found: Reordered = reorder_within(&graph, InPlace::SameSize, &effort).map_err(Error::unable)?;
-    let every_order = found.every_order.take();
-    let bound = found.bound;
+    let mut reorder: Reordered = reorder_within(&graph, InPlace::SameSize, &effort).map_err(Error::unable)?;
+    let every_order = reorder.every_order.take();
+    let bound = reorder.bound;
     // A graph with loops keeps its order.
     let graph =
-        if bound < found.given { graph.reordered(&found.order).map_err(Error::unable)? } else { graph };
-    Ok(Ordered { model: Model { reordered: Some(found), every_order, ..graph.into() }, bound })
+        if bound < reorder.given { graph.reordered(&reorder.order).map_err(Error::unable)? } else { graph };
+    Ok(OrderedModel { model: Model { reordered: Some(reorder), every_order, ..graph.into() }, bound })
 }

@@ -50,7 +50,7 @@ pub(crate) struct Control {
     /// What each `Next` overwrites, by the name of its result.
     pub(crate) overwritten: HashMap<String, Overwritten>,
     /// What each `Hold` makes, and the value that becomes it.
-    held: HashMap<String, String>,
+    held_values: HashMap<String, String>,
 }
 
 /// The bytes that a `Next` writes.
@@ -106,25 +106,25 @@ impl Control {
 
     /// The tensors whose shapes are not inferred: [`Self::add_shapes`] adds them.
     pub(crate) fn known_later(&self) -> HashSet<String> {
-        self.held.keys().chain(self.overwritten.keys()).cloned().collect()
+        self.held_values.keys().chain(self.overwritten.keys()).cloned().collect()
     }
 
     /// The tensor, and its axis, of which a result of `Next` is a row.
     pub(crate) fn row_of(&self, result: &str) -> Option<(&str, i64)> {
-        let over = self.overwritten.get(result)?;
-        Some((over.of.as_str(), over.row?))
+        let overwrite = self.overwritten.get(result)?;
+        Some((overwrite.of.as_str(), overwrite.row?))
     }
 
     /// What a result of `Next` overwrites.
     pub(crate) fn overwrites(&self, result: &str) -> Option<&String> {
-        self.overwritten.get(result).map(|over| &over.of)
+        self.overwritten.get(result).map(|overwrite| &overwrite.of)
     }
 
     /// Adds the shapes of the results of `Next` and `Hold`.
     pub(crate) fn add_shapes(&self, shapes: &mut HashMap<String, Shape>) {
-        for (held, own) in &self.held {
+        for (copy_name, own) in &self.held_values {
             let shape = shapes.get(own).cloned();
-            shapes.extend(shape.map(|shape| (held.clone(), shape)));
+            shapes.extend(shape.map(|shape| (copy_name.clone(), shape)));
         }
         for (next, Overwritten { of, row }) in &self.overwritten {
             let Some(mut shape) = shapes.get(of).cloned() else { continue };
@@ -163,8 +163,8 @@ impl Scope<'_> {
     fn resolve(&self, name: &str) -> String {
         let mut scope = Some(self);
         while let Some(Scope { names, outer }) = scope {
-            if let Some(found) = names.get(name) {
-                return found.clone();
+            if let Some(full_name) = names.get(name) {
+                return full_name.clone();
             }
             scope = *outer;
         }
@@ -215,7 +215,7 @@ impl Flat {
             if depth >= DEEPEST {
                 return Err(at(Error::bad(format!("bodies within bodies, more than {DEEPEST} deep"))));
             }
-            let added = if is_standard(&node, "If") {
+            let new_nodes = if is_standard(&node, "If") {
                 self.choose(&mut node, scope, depth)
             } else if is_standard(&node, "Loop") {
                 self.repeat(&mut node, scope, depth)
@@ -224,15 +224,15 @@ impl Flat {
             } else {
                 Err(Error::bad("an operator with a subgraph that is no If, Loop or Scan"))
             };
-            added.map_err(at)?;
+            new_nodes.map_err(at)?;
         }
         Ok(())
     }
 
     /// Takes a body out of its node and gives its names a prefix.
     fn body(&mut self, node: &mut NodeProto, attribute: &str) -> Result<Body> {
-        let found = node.attribute.iter_mut().find(|a| a.name == attribute).and_then(|a| a.g.take());
-        let mut graph = found.ok_or_else(|| Error::bad(format!("it has no {attribute}")))?;
+        let body = node.attribute.iter_mut().find(|a| a.name == attribute).and_then(|a| a.g.take());
+        let mut graph = body.ok_or_else(|| Error::bad(format!("it has no {attribute}")))?;
         self.bodies += 1;
         let label = if node.name.is_empty() { &node.op_type } else { &node.name };
         let prefix = format!("{label}/{attribute}#{}", self.bodies);
@@ -254,8 +254,8 @@ impl Flat {
         graph.output.retain(|output| !output.name.is_empty());
         let outputs: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
         let inputs = graph.input.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
-        let described = graph.input.into_iter().chain(graph.value_info).chain(graph.output);
-        for mut value in described.filter(|value| names.contains_key(&value.name)) {
+        let values = graph.input.into_iter().chain(graph.value_info).chain(graph.output);
+        for mut value in values.filter(|value| names.contains_key(&value.name)) {
             rename(&mut value.name);
             self.graph.value_info.push(value);
         }
@@ -308,20 +308,20 @@ impl Flat {
     fn choose(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
         let bodies = [self.body(node, "then_branch")?, self.body(node, "else_branch")?];
         let mut results = Vec::new();
-        let mut given = Vec::new();
+        let mut arguments = Vec::new();
         for Body { nodes, names, inputs, outputs } in bodies {
             check_count("inputs of a branch", inputs.len(), 0)?;
             check_count("outputs of a branch", outputs.len(), node.output.len())?;
             let first = self.graph.node.len();
             results.push(self.add_body(nodes, names, &outputs, scope, depth)?);
             let nodes = &self.graph.node[first..];
-            given.push(nodes.iter().flat_map(|node| node.output.iter().cloned()).collect());
+            arguments.push(nodes.iter().flat_map(|node| node.output.iter().cloned()).collect());
         }
         let condition = node.input.first().map_or("", String::as_str);
         if condition.is_empty() {
             return Err(Error::bad("it has no condition"));
         }
-        if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(given) {
+        if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(arguments) {
             // Indexed by the condition's value: nodes that are dead if it is false, and if it is
             // true.
             results.iter_mut().for_each(|names| {
@@ -339,23 +339,24 @@ impl Flat {
 
     fn repeat(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
         let Body { nodes, names, inputs, outputs } = self.body(node, "body")?;
-        let carried = inputs.len().checked_sub(2).ok_or_else(|| Error::bad("its body has no condition"))?;
-        check_count("inputs", node.input.len(), 2 + carried)?;
-        let collected =
-            outputs.len().checked_sub(1 + carried).ok_or_else(|| Error::bad("its body loses a value"))?;
-        at_most("outputs", node.output.len(), carried + collected)?;
+        let state_count =
+            inputs.len().checked_sub(2).ok_or_else(|| Error::bad("its body has no condition"))?;
+        check_count("inputs", node.input.len(), 2 + state_count)?;
+        let output_count =
+            outputs.len().checked_sub(1 + state_count).ok_or_else(|| Error::bad("its body loses a value"))?;
+        at_most("outputs", node.output.len(), state_count + output_count)?;
         // The iteration's number and the condition have fixed types, whatever the file says.
         for (name, data_type) in inputs.iter().zip([INT64, BOOL]) {
             self.graph.value_info.push(shape::value_info(name, data_type, &[]));
         }
         let entries = self.enter(node, &node.input[1..], &inputs[1..]);
-        self.collect(node, carried);
+        self.collect(node, state_count);
         let first = self.graph.node.len();
         self.add_node(node, "Number", &[&node.input[0], &inputs[1]], &[&inputs[0]]);
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
         let states = States::of(&self.graph.node[first..], &inputs[1..], &results);
         self.mark_kept(entries, &states);
-        self.gather(node, &results[1 + carried..], carried, &[]);
+        self.gather(node, &results[1 + state_count..], state_count, &[]);
         self.next(node, &states, &results);
         self.control.loops.push((first, self.graph.node.len()));
         self.leave(node, &inputs[2..]);
@@ -366,19 +367,19 @@ impl Flat {
         let Body { nodes, names, inputs, outputs } = self.body(node, "body")?;
         let number = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.i);
         let sequences = number("num_scan_inputs").and_then(|n| usize::try_from(n).ok());
-        let carried = sequences.and_then(|n| inputs.len().checked_sub(n));
-        let carried = carried
+        let state_count = sequences.and_then(|n| inputs.len().checked_sub(n));
+        let state_count = state_count
             .ok_or_else(|| Error::bad("num_scan_inputs is missing, or above the inputs of its body"))?;
         check_count("inputs", node.input.len(), inputs.len())?;
-        let collected =
-            outputs.len().checked_sub(carried).ok_or_else(|| Error::bad("its body loses a value"))?;
-        at_most("outputs", node.output.len(), carried + collected)?;
-        let entries = self.enter(node, &node.input[..carried], &inputs);
-        self.collect(node, carried);
+        let output_count =
+            outputs.len().checked_sub(state_count).ok_or_else(|| Error::bad("its body loses a value"))?;
+        at_most("outputs", node.output.len(), state_count + output_count)?;
+        let entries = self.enter(node, &node.input[..state_count], &inputs);
+        self.collect(node, state_count);
         let first = self.graph.node.len();
         let list = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.ints.clone());
         let axes = list("scan_input_axes");
-        for (k, (sequence, element)) in node.input.iter().zip(&inputs).skip(carried).enumerate() {
+        for (k, (sequence, element)) in node.input.iter().zip(&inputs).skip(state_count).enumerate() {
             self.add_node(node, "Element", &[sequence], &[element]);
             let axis = axes.as_ref().and_then(|axes| axes.get(k)).copied().unwrap_or(0);
             let attribute = AttributeProto {
@@ -395,12 +396,17 @@ impl Flat {
                 .for_each(|node| node.attribute.push(attribute.clone()));
         }
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
-        let states = States::of(&self.graph.node[first..], &inputs[..carried], &results);
+        let states = States::of(&self.graph.node[first..], &inputs[..state_count], &results);
         self.mark_kept(entries, &states);
-        self.gather(node, &results[carried..], carried, &list("scan_output_axes").unwrap_or_default());
+        self.gather(
+            node,
+            &results[state_count..],
+            state_count,
+            &list("scan_output_axes").unwrap_or_default(),
+        );
         self.next(node, &states, &results);
         self.control.loops.push((first, self.graph.node.len()));
-        self.leave(node, &inputs[..carried]);
+        self.leave(node, &inputs[..state_count]);
         Ok(())
     }
 
@@ -423,8 +429,8 @@ impl Flat {
     }
 
     /// Results with a row for each iteration live from the first one on.
-    fn collect(&mut self, node: &NodeProto, carried: usize) {
-        for output in node.output.iter().skip(carried).filter(|output| !output.is_empty()) {
+    fn collect(&mut self, node: &NodeProto, state_count: usize) {
+        for output in node.output.iter().skip(state_count).filter(|output| !output.is_empty()) {
             self.add_node(node, "Collect", &[], &[output]);
         }
     }
@@ -439,17 +445,17 @@ impl Flat {
                 result,
             );
         }
-        let mut held: HashMap<usize, String> = HashMap::new();
+        let mut held_names: HashMap<usize, String> = HashMap::new();
         for copy in states.copies() {
             match copy {
                 Copy::Hold(state) => {
                     let name = format!("{DOMAIN}/held/{}", states.own[state]);
                     self.add_node(node, "Hold", &[&results[state]], &[&name]);
-                    self.control.held.insert(name.clone(), states.own[state].clone());
-                    held.insert(state, name);
+                    self.control.held_values.insert(name.clone(), states.own[state].clone());
+                    held_names.insert(state, name);
                 }
                 Copy::Next(state) => {
-                    let source = held.get(&state).unwrap_or(&results[state]);
+                    let source = held_names.get(&state).unwrap_or(&results[state]);
                     self.overwrite(node, source, &states.own[state], None);
                 }
             }
@@ -457,8 +463,8 @@ impl Flat {
     }
 
     /// Rows become parts of results.
-    fn gather(&mut self, node: &NodeProto, rows: &[String], carried: usize, axes: &[i64]) {
-        for (k, (row, output)) in rows.iter().zip(node.output.iter().skip(carried)).enumerate() {
+    fn gather(&mut self, node: &NodeProto, rows: &[String], state_count: usize, axes: &[i64]) {
+        for (k, (row, output)) in rows.iter().zip(node.output.iter().skip(state_count)).enumerate() {
             if !output.is_empty() {
                 self.overwrite(node, row, output, Some(axes.get(k).copied().unwrap_or(0)));
             }
@@ -534,33 +540,33 @@ impl<'a> States<'a> {
     /// The changes one after the other, so that each old value is read before it is overwritten.
     /// Where values change places in a circle, one of them is held.
     fn copies(&self) -> Vec<Copy> {
-        let taken = |state: usize| match self.changes[state] {
+        let source_of = |state: usize| match self.changes[state] {
             Change::Taken(from) if self.changes[from] != Change::Kept => Some(from),
             _ => None,
         };
-        let changed = || (0..self.changes.len()).filter(|&state| self.changes[state] != Change::Kept);
+        let changes = || (0..self.changes.len()).filter(|&state| self.changes[state] != Change::Kept);
         let mut readers = vec![0_usize; self.changes.len()];
-        changed().filter_map(taken).for_each(|from| readers[from] += 1);
-        let mut free: Vec<usize> = changed().filter(|&state| readers[state] == 0).collect();
+        changes().filter_map(source_of).for_each(|from| readers[from] += 1);
+        let mut free: Vec<usize> = changes().filter(|&state| readers[state] == 0).collect();
         free.reverse();
-        let (mut copies, mut done) = (Vec::new(), vec![false; self.changes.len()]);
-        let mut held = done.clone();
-        let mut circles = changed();
+        let (mut copies, mut is_done) = (Vec::new(), vec![false; self.changes.len()]);
+        let mut is_held = is_done.clone();
+        let mut circles = changes();
         loop {
             while let Some(state) = free.pop() {
-                done[state] = true;
+                is_done[state] = true;
                 copies.push(Copy::Next(state));
                 // What is held was read before.
-                let Some(from) = taken(state).filter(|_| !held[state]) else { continue };
+                let Some(from) = source_of(state).filter(|_| !is_held[state]) else { continue };
                 readers[from] -= 1;
                 if readers[from] == 0 {
                     free.push(from);
                 }
             }
-            let Some(state) = circles.find(|&state| !done[state]) else { break };
+            let Some(state) = circles.find(|&state| !is_done[state]) else { break };
             copies.push(Copy::Hold(state));
-            held[state] = true;
-            if let Some(from) = taken(state) {
+            is_held[state] = true;
+            if let Some(from) = source_of(state) {
                 readers[from] -= 1;
                 free.extend((readers[from] == 0).then_some(from));
             }
@@ -569,10 +575,10 @@ impl<'a> States<'a> {
     }
 }
 
-fn check_count(what: &str, found: usize, expected: usize) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(Error::bad(format!("{found} {what}, not {expected}"))) }
+fn check_count(what: &str, actual: usize, expected: usize) -> Result<()> {
+    if actual == expected { Ok(()) } else { Err(Error::bad(format!("{actual} {what}, not {expected}"))) }
 }
 
-fn at_most(what: &str, found: usize, most: usize) -> Result<()> {
-    if found <= most { Ok(()) } else { Err(Error::bad(format!("{found} {what}, and {most} at most"))) }
+fn at_most(what: &str, actual: usize, most: usize) -> Result<()> {
+    if actual <= most { Ok(()) } else { Err(Error::bad(format!("{actual} {what}, and {most} at most"))) }
 }

@@ -37,15 +37,16 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     let mut values = sample_points(&dims);
     let base_values = values[0].clone();
     let read = |values: &Vec<u64>| -> Result<Reading> {
-        let said = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
+        let dimensions = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
         // One value for all: the others would repeat its remarks.
         let remark = hints.remark.filter(|_| *values == base_values);
-        let dims = hints.dims.iter().cloned().chain(said.clone()).collect();
+        let dims = hints.dims.iter().cloned().chain(dimensions.clone()).collect();
         let hints = Hints { dims, remark, ..hints.clone() };
-        let shown =
-            || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
+        let text = || {
+            dimensions.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+        };
         Reading::of(model.clone(), &hints, Constancy::OfFile)
-            .map_err(|error| error.in_option_of(Field::Dims, shown()))
+            .map_err(|error| error.in_option_of(Field::Dims, text()))
     };
     let mut readings: Vec<Reading> = Vec::new();
     let mut graph = None;
@@ -55,7 +56,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
             // The base has the greatest values, where the order matters most.
             let base = readings.first().unwrap_or(&reading);
             let same = |(one, other): (&(String, _), &(String, _))| one.0 == other.0;
-            let (ours, theirs) = (&base.described.nodes, &reading.described.nodes);
+            let (ours, theirs) = (&base.description.nodes, &reading.description.nodes);
             if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(same) {
                 let reason = format!("other operators run for {base_values:?} than for {values:?}");
                 return Err(Error::bad(reason).in_option(Field::Dims));
@@ -92,8 +93,8 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     let view = |tensor| all.view(&graph, tensor, &sizes).filter(|at| all.is_aligned(at, alignment));
     let views = (0..graph.tensors().len()).map(view);
     let views: Vec<Option<Amount>> = views.collect();
-    let permitted = |input: usize, output: usize| all.permitted(&graph, input, output);
-    graph_json::text_with_dims(&graph, &dims, sizes, views, &permitted)
+    let is_permitted = |input: usize, output: usize| all.permitted(&graph, input, output);
+    graph_json::text_with_dims(&graph, &dims, sizes, views, &is_permitted)
 }
 
 /// Turns the names of the model into identifiers.
@@ -126,9 +127,9 @@ fn sample_points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
         let count = count.min(steps.saturating_add(1)).max(1);
         let between = steps / (count - 1).max(1);
         // Distances between values differ, so that their remainders do.
-        let aside = |k: u64| if between > 3 && k + 1 < count { k % 3 } else { 0 };
+        let shift = |k: u64| if between > 3 && k + 1 < count { k % 3 } else { 0 };
         let at =
-            |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64 + aside(k);
+            |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64 + shift(k);
         (0..count).rev().map(|k| values.low + at(k) * values.step).collect()
     };
     let each = (READ / dims.len().max(1) as u64).max(4);
@@ -224,9 +225,9 @@ impl All<'_> {
         let name = node.name.as_deref()?;
         let base = graph.tensors()[of].name.as_deref()?;
         let begin = |reading: &Reading| {
-            let joins = reading.allowed.joins.iter().filter(|join| join.result == base);
+            let joins = reading.permits.joins.iter().filter(|join| join.result == base);
             let mut parts = joins.flat_map(|join| &join.parts);
-            let view = reading.allowed.views.get(name).filter(|(of, _)| of == base).map(|&(_, at)| at);
+            let view = reading.permits.views.get(name).filter(|(of, _)| of == base).map(|&(_, at)| at);
             view.or_else(|| parts.find(|(part, _)| part == name).map(|&(_, at)| at))
         };
         self.readings.iter().map(begin).collect()
@@ -262,7 +263,7 @@ impl All<'_> {
         let name = |tensor: usize| graph.tensors()[tensor].name.as_deref();
         let (Some(input), Some(output)) = (name(input), name(output)) else { return false };
         self.readings.iter().all(|reading| {
-            let permits: &HashMap<String, Vec<String>> = &reading.allowed.permits;
+            let permits: &HashMap<String, Vec<String>> = &reading.permits.permits;
             permits.get(output).is_some_and(|inputs| inputs.iter().any(|name| name == input))
         })
     }

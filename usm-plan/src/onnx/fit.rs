@@ -30,13 +30,13 @@ impl Points<'_> {
         if numbers.iter().all(|&number| number == base) {
             return Some(Fit { text: base.to_string(), doubts: Vec::new() });
         }
-        let alone = (0..self.dims.len()).map(|dim| self.fit_one_dimension(dim, numbers));
-        let alone: Vec<(String, Vec<u64>)> = alone.collect::<Option<_>>()?;
-        let doubts = alone.iter().enumerate();
+        let single_fits = (0..self.dims.len()).map(|dim| self.fit_one_dimension(dim, numbers));
+        let single_fits: Vec<(String, Vec<u64>)> = single_fits.collect::<Option<_>>()?;
+        let doubts = single_fits.iter().enumerate();
         let doubts = doubts.flat_map(|(dim, (_, values))| values.iter().map(move |&value| (dim, value)));
         let doubts = doubts.collect();
-        let alone: Vec<String> = alone.into_iter().map(|(text, _)| text).collect();
-        let varies: Vec<&String> = alone.iter().filter(|text| **text != base.to_string()).collect();
+        let texts: Vec<String> = single_fits.into_iter().map(|(text, _)| text).collect();
+        let varies: Vec<&String> = texts.iter().filter(|text| **text != base.to_string()).collect();
         let candidates = match varies[..] {
             [] => return None,
             [one] => vec![one.clone()],
@@ -115,7 +115,7 @@ fn fit_points(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, 
 fn quotient(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Vec<u64>)> {
     let (&(low, first), &(high, last)) = (points.first()?, points.last()?);
     let (rise, run) = (last - first, high - low);
-    let mut found: Option<(i128, i128, i128)> = None;
+    let mut solution: Option<(i128, i128, i128)> = None;
     let mut doubts = Vec::new();
     for q in 1..=DIVISORS {
         let nearest = rise.checked_mul(q)? / run.max(1);
@@ -130,9 +130,9 @@ fn quotient(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Ve
                 continue;
             }
             let r = 0.clamp(floor, ceiling);
-            match found {
+            match solution {
                 None => {
-                    found = Some((p, q, r));
+                    solution = Some((p, q, r));
                     doubts.extend(in_doubt(dim.values, p, q, floor, ceiling));
                 }
                 // Of the same slope, it differs where the first one is in doubt.
@@ -141,7 +141,7 @@ fn quotient(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Ve
             }
         }
     }
-    let (p, q, r) = found?;
+    let (p, q, r) = solution?;
     Some((linear_text(&dim.name, p, r, q), doubts))
 }
 
@@ -149,12 +149,13 @@ fn quotient(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Ve
 fn difference(values: Dimension, one: (i128, i128, i128), other: (i128, i128, i128)) -> Option<u64> {
     const NEAR: u64 = 512;
     let steps = (values.high - values.low) / values.step;
-    let far = (0..=NEAR).map(|k| (u128::from(steps) * u128::from(k) / u128::from(NEAR)) as u64);
-    let near = (0..=NEAR.min(steps)).flat_map(|k| [steps - k, k]);
+    let wide_steps = (0..=NEAR).map(|k| (u128::from(steps) * u128::from(k) / u128::from(NEAR)) as u64);
+    let end_steps = (0..=NEAR.min(steps)).flat_map(|k| [steps - k, k]);
     let at = |(p, q, r): (i128, i128, i128), value: u64| {
         Some(p.checked_mul(i128::from(value))?.checked_add(r)?.div_euclid(q))
     };
-    near.chain(far)
+    end_steps
+        .chain(wide_steps)
         .map(|step| values.low + step * values.step)
         .find(|&value| at(one, value) != at(other, value))
 }
@@ -166,13 +167,13 @@ fn in_doubt(values: Dimension, p: i128, q: i128, floor: i128, ceiling: i128) -> 
     let steps = (values.high - values.low) / values.step;
     // The remainders repeat after q steps.
     let nearby = (0..=steps.min(q as u64)).map(|step| values.low + step * values.step);
-    let differing = nearby.filter_map(|value| {
+    let candidates = nearby.filter_map(|value| {
         let product = p.checked_mul(i128::from(value))?;
         // The least r of the greater number.
         let from = (product + ceiling).div_euclid(q) * q - product;
         (from > floor).then_some(((from - middle).abs(), value))
     });
-    differing.min().map(|(_, value)| value)
+    candidates.min().map(|(_, value)| value)
 }
 
 fn linear_text(name: &str, p: i128, r: i128, q: i128) -> String {

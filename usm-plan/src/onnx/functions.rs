@@ -21,9 +21,9 @@ pub(super) fn inline(graph: &mut GraphProto, functions: &[FunctionProto]) -> Res
     if functions.is_empty() {
         return Ok(());
     }
-    let named =
+    let entries =
         functions.iter().map(|function| ((normal(&function.domain), function.name.as_str()), function));
-    let mut calls = Calls { functions: named.collect(), count: 0, nodes: 0, bytes: 0 };
+    let mut calls = Calls { functions: entries.collect(), count: 0, nodes: 0, bytes: 0 };
     calls.graph(graph, 0)
 }
 
@@ -149,8 +149,10 @@ impl Values<'_> {
             if attribute.ref_attr_name.is_empty() {
                 return true;
             }
-            let given = self.call.attribute.iter().chain(self.defaults);
-            let Some(value) = given.into_iter().find(|given| given.name == attribute.ref_attr_name) else {
+            let attributes = self.call.attribute.iter().chain(self.defaults);
+            let Some(value) =
+                attributes.into_iter().find(|candidate| candidate.name == attribute.ref_attr_name)
+            else {
                 return false;
             };
             *attribute = AttributeProto { name: core::mem::take(&mut attribute.name), ..value.clone() };

@@ -23,11 +23,11 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 use crate::error::{Error, Result, read_file};
 use crate::field::Field;
 use crate::model::{GRAPH_ALIGNMENT, Hints, Model};
-use allow::{Allowed, Facts, Join};
+use allow::{Facts, Join, Permits};
 use control::Control;
 pub use every_value::with_dims;
-use infer::{Constancy, Inferred};
-pub use infer::{Known, Value};
+use infer::{Constancy, InferenceResult};
+pub use infer::{Value, ValueInfo};
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 pub use shape::Shape;
 
@@ -49,16 +49,16 @@ pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
 ///
 /// # Errors
 /// Files that are no ONNX model; dimensions of inputs without a value.
-pub fn known_values(bytes: &[u8], hints: &Hints<'_>) -> Result<BTreeMap<String, Known>> {
+pub fn known_values(bytes: &[u8], hints: &Hints<'_>) -> Result<BTreeMap<String, ValueInfo>> {
     let mut model = decode(bytes)?;
     let mut inference = Inference::of(&mut model, hints)?;
-    let inferred = inference.run(&model, hints);
+    let inference_result = inference.run(&model, hints);
     let graph = &inference.graph;
     let inputs = graph.input.iter().map(|input| &input.name);
     let constants = graph.initializer.iter().map(|tensor| &tensor.name);
     let results = graph.node.iter().flat_map(|node| &node.output);
     let names = inputs.chain(constants).chain(results).filter(|name| !name.is_empty());
-    Ok(names.filter_map(|name| Some((name.clone(), inferred.known(name)?))).collect())
+    Ok(names.filter_map(|name| Some((name.clone(), inference_result.known(name)?))).collect())
 }
 
 fn decode(bytes: &[u8]) -> Result<ModelProto> {
@@ -90,22 +90,22 @@ impl Inference {
         Ok(Self { graph, control, inputs, shapes })
     }
 
-    fn run(&mut self, frame: &ModelProto, hints: &Hints<'_>) -> Inferred {
+    fn run(&mut self, frame: &ModelProto, hints: &Hints<'_>) -> InferenceResult {
         let Self { graph, control, shapes, .. } = self;
         let remark = |remark| hints.report_remark(Some(remark));
-        let inferred = infer::complete(frame, graph, control, shapes, &remark);
+        let inference_result = infer::complete(frame, graph, control, shapes, &remark);
         control.add_shapes(shapes);
-        inferred
+        inference_result
     }
 }
 
 /// The content of a file for some values of its dimensions.
 struct Reading {
-    described: Description,
+    description: Description,
     outside: Outside,
     shapes: HashMap<String, Shape>,
-    allowed: Allowed,
-    inferred: Inferred,
+    permits: Permits,
+    inference_result: InferenceResult,
 }
 
 impl Reading {
@@ -114,36 +114,38 @@ impl Reading {
         let mut inference = Inference::of(&mut model, hints)?;
         // What is wrong with an input or a constant is said before what follows from it.
         outside_inputs(&inference.graph, &inference.inputs)?;
-        let inferred = inference.run(&model, hints);
+        let inference_result = inference.run(&model, hints);
         let Inference { mut graph, control, inputs, mut shapes } = inference;
         control.check(|name| shapes.get(name)?.bytes().ok())?;
         // A contradiction is refused before its operators become constants.
         allow::check(&graph, &Facts::of(&graph, &shapes))?;
         if !hints.no_views {
-            inferred.fold(&mut graph, constants);
+            inference_result.fold(&mut graph, constants);
         }
         let outside = outside_inputs(&graph, &inputs)?;
-        let described = Description::of(&graph, &control);
+        let description = Description::of(&graph, &control);
         let facts = Facts::of(&graph, &shapes);
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-        let allowed = if hints.no_views {
-            Allowed::default().must(&control)
+        let permits = if hints.no_views {
+            Permits::default().must(&control)
         } else {
-            Allowed::of(&graph, &facts, alignment, &control)
+            Permits::of(&graph, &facts, alignment, &control)
         };
         drop(facts);
-        let known = graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
-        shapes.extend(known);
-        Ok(Self { described, outside, shapes, allowed, inferred })
+        let input_shapes =
+            graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
+        shapes.extend(input_shapes);
+        Ok(Self { description, outside, shapes, permits, inference_result })
     }
 
     /// The graph, in the order and with the concatenations in place that give the lowest peak.
     fn model(&self, hints: &Hints<'_>) -> Result<Model> {
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-        let unknown = |name: &str| unknown_shape(name, &self.inferred);
-        let Self { described, outside, shapes, allowed, .. } = self;
-        let build = |joins: &[&Join]| described.build(outside, shapes, &unknown, alignment, allowed, joins);
-        choose::choose(build, &allowed.joins, hints)
+        let shape_error = |name: &str| unknown_shape(name, &self.inference_result);
+        let Self { description, outside, shapes, permits, .. } = self;
+        let build =
+            |joins: &[&Join]| description.build(outside, shapes, &shape_error, alignment, permits, joins);
+        choose::choose(build, &permits.joins, hints)
     }
 }
 
@@ -204,9 +206,9 @@ impl Names {
     /// Collects the names. Checks that every node reads existing names and writes new ones.
     fn of(graph: &GraphProto) -> Result<Self> {
         let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
-        let mut known: HashSet<&str> = HashSet::new();
+        let mut names: HashSet<&str> = HashSet::new();
         for tensor in graph.initializer.iter().chain(sparse) {
-            if !known.insert(&tensor.name) {
+            if !names.insert(&tensor.name) {
                 return Err(Error::bad("the name is used twice")
                     .in_field(format_args!("initializer {:?}", tensor.name)));
             }
@@ -214,7 +216,7 @@ impl Names {
         let mut inputs = Vec::new();
         for input in &graph.input {
             // Older files list the initializers among the inputs.
-            if known.insert(&input.name) {
+            if names.insert(&input.name) {
                 inputs.push(input.name.clone());
             } else if inputs.contains(&input.name) {
                 return Err(
@@ -225,20 +227,20 @@ impl Names {
         for (index, node) in graph.node.iter().enumerate() {
             let place = || node_title(index, node);
             if let Some(stranger) =
-                node.input.iter().find(|name| !name.is_empty() && !known.contains(name.as_str()))
+                node.input.iter().find(|name| !name.is_empty() && !names.contains(name.as_str()))
             {
                 let reason = format!("reads {stranger:?}, which nothing before it provides");
                 return Err(Error::bad(reason).in_field(place()));
             }
             for name in node.output.iter().filter(|name| !name.is_empty()) {
-                if !known.insert(name) {
+                if !names.insert(name) {
                     return Err(
                         Error::bad(format!("writes {name:?}, which exists already")).in_field(place())
                     );
                 }
             }
         }
-        if let Some(output) = graph.output.iter().find(|output| !known.contains(output.name.as_str())) {
+        if let Some(output) = graph.output.iter().find(|output| !names.contains(output.name.as_str())) {
             return Err(Error::bad("nothing provides it").in_field(format_args!("output {:?}", output.name)));
         }
         Ok(Self { inputs })
@@ -333,23 +335,23 @@ impl Description {
         &self,
         outside: &Outside,
         shapes: &HashMap<String, Shape>,
-        unknown: &dyn Fn(&str) -> Error,
+        shape_error: &dyn Fn(&str) -> Error,
         alignment: u64,
-        allowed: &Allowed,
+        permits: &Permits,
         joins: &[&Join],
     ) -> Result<Graph> {
         let mut builder = Graph::builder().default_alignment(alignment);
         let parts = joins.iter().flat_map(|join| {
             join.parts.iter().map(|(part, at)| (part.as_str(), (join.result.as_str(), *at)))
         });
-        let views = allowed.views.iter().map(|(view, (of, at))| (view.as_str(), (of.as_str(), *at)));
+        let views = permits.views.iter().map(|(view, (of, at))| (view.as_str(), (of.as_str(), *at)));
         let views: HashMap<&str, (&str, u64)> = views.chain(parts).collect();
         let mut ids: HashMap<&str, u64> = HashMap::new();
         let mut next = 0..;
         let mut id_of = |name| *ids.entry(name).or_insert_with(|| next.next().unwrap_or(u64::MAX));
         for (title, node) in &self.nodes {
             for name in outputs(node) {
-                let shape = shapes.get(name).ok_or_else(|| unknown(name).in_field(title))?;
+                let shape = shapes.get(name).ok_or_else(|| shape_error(name).in_field(title))?;
                 let bytes = shape
                     .bytes()
                     .map_err(|error| error.in_field(format_args!("{title}, output {name:?}")))?;
@@ -370,7 +372,7 @@ impl Description {
             let mut op = Op::new(name.clone()).inputs(inputs);
             for output in outputs(node) {
                 op = op.outputs([id_of(output)]);
-                for input in allowed.permits.get(output).into_iter().flatten() {
+                for input in permits.permits.get(output).into_iter().flatten() {
                     op = op.in_place(id_of(input), id_of(output));
                 }
             }
@@ -392,8 +394,8 @@ fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
 }
 
 /// The error for an activation without a shape.
-fn unknown_shape(name: &str, inferred: &Inferred) -> Error {
-    let why = inferred.why(name).unwrap_or("nothing is known of it");
+fn unknown_shape(name: &str, inference_result: &InferenceResult) -> Error {
+    let why = inference_result.why(name).unwrap_or("nothing is known of it");
     Error::bad(format!(
         "the shape of its output {name:?} is not in the file and could not be inferred: {why}"
     ))

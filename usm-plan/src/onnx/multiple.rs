@@ -31,7 +31,7 @@ fn is_multiple_each(terms: &[Term], dims: &[Dimension], unit: u64) -> bool {
 fn divisor(terms: &[Term], dims: &[Dimension]) -> Option<u128> {
     let mut stack: Vec<(u128, Option<u64>)> = Vec::new();
     for term in terms {
-        let found = match *term {
+        let divisor = match *term {
             Term::Number(number) => (number.into(), Some(number)),
             Term::Dimension(at) => {
                 let dim = dims.get(at as usize)?;
@@ -40,7 +40,7 @@ fn divisor(terms: &[Term], dims: &[Dimension]) -> Option<u128> {
             }
             step => {
                 let ((b, by), (a, _)) = (stack.pop()?, stack.pop()?);
-                let found = match step {
+                let divisor = match step {
                     Term::Multiply => a.checked_mul(b).unwrap_or(a),
                     // An exact division; of another one nothing is known.
                     Term::Divide => match by.map(u128::from) {
@@ -49,10 +49,10 @@ fn divisor(terms: &[Term], dims: &[Dimension]) -> Option<u128> {
                     },
                     _ => greatest_common(a, b),
                 };
-                (found, None)
+                (divisor, None)
             }
         };
-        stack.push(found);
+        stack.push(divisor);
     }
     stack.pop().map(|(divisor, _)| divisor)
 }

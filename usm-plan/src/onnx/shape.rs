@@ -92,18 +92,18 @@ pub(crate) fn value_info(name: &str, data_type: i32, dims: &[i64]) -> ValueInfoP
 /// negative extent). All dimensions of `inputs` need a value; those of other tensors may be
 /// inferred.
 pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String, u64)]) -> Result<()> {
-    let mut given = BTreeMap::new();
+    let mut symbols = BTreeMap::new();
     for (name, value) in values {
         let extent = i64::try_from(*value)
             .map_err(|_| Error::bad(format!("{value} is above {}", i64::MAX)).in_option(Field::Dims))?;
-        if let Some(before) = given.insert(name.as_str(), extent).filter(|before| *before != extent) {
+        if let Some(before) = symbols.insert(name.as_str(), extent).filter(|before| *before != extent) {
             return Err(
                 Error::bad(format!("{name} is given as {before} and as {extent}")).in_option(Field::Dims)
             );
         }
     }
     let mut used = std::collections::BTreeSet::new();
-    let mut missing: Vec<String> = Vec::new();
+    let mut names_without_value: Vec<String> = Vec::new();
     let GraphProto { input, output, value_info, .. } = graph;
     for (is_input, value) in
         input.iter_mut().map(|v| (true, v)).chain(output.iter_mut().chain(value_info).map(|v| (false, v)))
@@ -120,16 +120,16 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
             };
             let position = format!("{}.{axis}", value.name);
             let names = [is_input.then_some(position.as_str()), symbol.as_deref()];
-            let found = names.into_iter().flatten().find_map(|name| given.get_key_value(name));
-            match found {
+            let entry = names.into_iter().flatten().find_map(|name| symbols.get_key_value(name));
+            match entry {
                 Some((name, &extent)) => {
                     used.insert(*name);
                     dim.value = Some(Dim::Value(extent));
                 }
                 None if must_be_known => {
                     let name = symbol.filter(|symbol| symbol != "?").unwrap_or(position);
-                    if !missing.contains(&name) {
-                        missing.push(name);
+                    if !names_without_value.contains(&name) {
+                        names_without_value.push(name);
                     }
                 }
                 // Inference finds it.
@@ -137,15 +137,15 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
             }
         }
     }
-    if !missing.is_empty() {
+    if !names_without_value.is_empty() {
         let reason = format!(
             "no value for {}; say --dim {name}=VALUE, in Python dims={{{name:?}: VALUE}}",
-            quoted(&missing),
-            name = missing.first().map_or("", String::as_str)
+            quoted(&names_without_value),
+            name = names_without_value.first().map_or("", String::as_str)
         );
         return Err(Error::bad(reason).in_field("symbolic dimensions of the inputs"));
     }
-    if let Some(stranger) = given.keys().find(|name| !used.contains(*name)) {
+    if let Some(stranger) = symbols.keys().find(|name| !used.contains(*name)) {
         return Err(
             Error::bad(format!("the model has no symbolic dimension `{stranger}`")).in_option(Field::Dims)
         );

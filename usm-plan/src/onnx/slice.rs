@@ -27,16 +27,16 @@ impl Selection {
         dims: &[u64],
         numbers: impl Fn(&str) -> Option<Vec<i64>>,
     ) -> Option<Self> {
-        // An input, or in older operator sets an attribute. `otherwise` if there is neither.
-        let list = |at: usize, attribute: &str, otherwise: Option<Vec<i64>>| match node
+        // An input, or in older operator sets an attribute. `default` if there is neither.
+        let list = |at: usize, attribute: &str, default: Option<Vec<i64>>| match node
             .input
             .get(at)
             .filter(|name| !name.is_empty())
         {
             Some(name) => numbers(name),
             None => {
-                let found = node.attribute.iter().find(|a| a.name == attribute);
-                found.map(|a| a.ints.clone()).or(otherwise)
+                let attribute_value = node.attribute.iter().find(|a| a.name == attribute);
+                attribute_value.map(|a| a.ints.clone()).or(default)
             }
         };
         let (starts, ends) = (list(1, "starts", None)?, list(2, "ends", None)?);
@@ -46,15 +46,16 @@ impl Selection {
         if [&ends, &axes, &steps].iter().any(|list| list.len() != count) {
             return None;
         }
-        let said = Bounds { starts, ends, axes, steps };
+        let bounds = Bounds { starts, ends, axes, steps };
         let (mut inside, mut left) = (Bounds::default(), dims.to_vec());
         for at in 0..count {
-            let named = said.axes[at];
-            let axis = if named < 0 { named.checked_add(dims.len() as i64)? } else { named };
+            let axis_number = bounds.axes[at];
+            let axis =
+                if axis_number < 0 { axis_number.checked_add(dims.len() as i64)? } else { axis_number };
             let place = usize::try_from(axis).ok()?;
             let extent = i64::try_from(*dims.get(place)?).ok()?;
             let (start, end, step, count) =
-                inside_of(extent, said.starts[at], said.ends[at], said.steps[at])?;
+                inside_of(extent, bounds.starts[at], bounds.ends[at], bounds.steps[at])?;
             left[place] = count;
             inside.starts.push(start);
             inside.ends.push(end);

@@ -252,24 +252,24 @@ impl Unit {
     /// The heaviest instant, less what the topmost block may leave free of its last unit.
     fn bound(&self, amounts: &[u64]) -> Option<u64> {
         let rest = self.bytes - 1;
-        let rounded = |item: u32| Some(amounts[item as usize].checked_add(rest)? & !rest);
+        let round_up = |item: u32| Some(amounts[item as usize].checked_add(rest)? & !rest);
         let (mut load, mut most) = (0_u64, 0);
         for &(item, begins) in &self.changes {
             if begins {
-                load = load.checked_add(rounded(item)?)?;
+                load = load.checked_add(round_up(item)?)?;
                 most = most.max(load);
             } else {
-                load -= rounded(item)?;
+                load -= round_up(item)?;
             }
         }
         // Less than a unit is free, so that only loads close to the largest count.
         let (mut load, mut best, mut close) = (0_u64, 0, 0);
         for (at, &(item, begins)) in self.changes.iter().enumerate() {
             if !begins {
-                load -= rounded(item)?;
+                load -= round_up(item)?;
                 continue;
             }
-            load += rounded(item)?;
+            load += round_up(item)?;
             if load + rest >= most && load > best {
                 close += 1;
                 if close > CLOSE {

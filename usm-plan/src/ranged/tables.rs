@@ -77,8 +77,8 @@ impl Tables {
         let count = self.items.len();
         if let (Some(evaluation), Some(offsets)) = (&self.evaluation, offsets.get_mut(..count)) {
             self.fits(values)?;
-            if let Some(made) = evaluation.at(values, offsets) {
-                return Ok(made);
+            if let Some(plan) = evaluation.at(values, offsets) {
+                return Ok(plan);
             }
         }
         let mut sizes = vec![0; count];

@@ -70,11 +70,11 @@ impl RecomputeJob<'_> {
         options.capacity = None;
         // Each point has a plan.
         options.nodes = options.nodes.min(1 << 16);
-        let found = match self.request.budget {
+        let variant = match self.request.budget {
             Some(budget) => recompute_within(self.graph, budget, &options, &effort),
             None => recompute_curve(self.graph, &options, &effort),
         };
-        found.map_err(|error| match error {
+        variant.map_err(|error| match error {
             RecomputeError::Budget { .. } => Error::unable(error).in_option(Field::Budget),
             RecomputeError::Rate { .. } => Error::bad(error).in_option(Field::BytesPerCost),
             RecomputeError::Loop { .. } | RecomputeError::TooManyOps { .. } => Error::bad(error),
@@ -99,9 +99,9 @@ pub struct PointFacts {
 
 impl From<&usm_pool::planner::recompute::Point> for PointFacts {
     fn from(point: &usm_pool::planner::recompute::Point) -> Self {
-        let names = |wanted: &dyn Fn(Source) -> bool| {
+        let names = |is_wanted: &dyn Fn(Source) -> bool| {
             let ops = point.graph.ops().iter().zip(&point.sources);
-            ops.filter(|(_, source)| wanted(**source)).map(|(op, _)| op.name.clone()).collect()
+            ops.filter(|(_, source)| is_wanted(**source)).map(|(op, _)| op.name.clone()).collect()
         };
         Self {
             peak: point.plan.peak,

@@ -10,9 +10,9 @@ use usm_pool::planner::recompute::Curve;
 use usm_pool::report::compare;
 use usm_pool::{Options, Plan, Problem, Strategy};
 
-use super::source::{Form, Narrowing};
+use super::source::{Form, RangeConstraints};
 use super::{EveryValue, Job, Request, refuse};
-use crate::clock::{Clock, Stopped};
+use crate::clock::{Clock, StopReason};
 use crate::error::{Error, Result};
 use crate::graph_json::RangePlan;
 use crate::model::Input;
@@ -87,7 +87,7 @@ pub enum Answer {
     /// A plan for every value of the dimensions.
     Every(Box<RangePlan>),
     /// A plan, and a curve of peak against time whose points are checked.
-    Recompute(Box<Outcome>, Box<Curve>, Option<Stopped>),
+    Recompute(Box<Outcome>, Box<Curve>, Option<StopReason>),
 }
 
 impl Job {
@@ -127,7 +127,7 @@ impl Job {
     ///
     /// # Errors
     /// The first line of the proof that proves nothing, and an input that cannot be read.
-    pub fn check_proof(self, text: &str, proof: &Path, watch: &dyn Watch) -> Result<proof::Proven> {
+    pub fn check_proof(self, text: &str, proof: &Path, watch: &dyn Watch) -> Result<proof::ProvenBound> {
         let Self { request, source } = self;
         let file = source.0.name();
         watch.stage(Stage::Reading);
@@ -163,16 +163,16 @@ impl Job {
     fn run_every_value(self, watch: &dyn Watch) -> Result<RangePlan> {
         let Self { request, source } = self;
         watch.stage(Stage::PlanningEveryValue);
-        let interrupted = || watch.is_interrupted();
-        let clock = Clock::new(watch.start(), request.time_limit, request.strategy).or_when(&interrupted);
+        let is_interrupted = || watch.is_interrupted();
+        let clock = Clock::new(watch.start(), request.time_limit, request.strategy).or_when(&is_interrupted);
         let stop = || clock.must_stop();
         let remark = |remark: &str| watch.remark(remark);
-        let narrowing = Narrowing {
+        let constraints = RangeConstraints {
             hints: request.hints(&remark),
             ranges: request.ranges(),
             take_plans: request.every_value != EveryValue::Always,
         };
-        let plan = source.0.plan_every_value(&narrowing, &request.options(&clock, &stop));
+        let plan = source.0.plan_every_value(&constraints, &request.options(&clock, &stop));
         plan.map_err(|error| error.in_file(&source.0.name()))
     }
 }
@@ -206,15 +206,15 @@ impl Request {
         &self,
         watch: &dyn Watch,
         part: u32,
-        interrupted: &'i (dyn Fn() -> bool + Sync),
+        is_interrupted: &'i (dyn Fn() -> bool + Sync),
     ) -> Clock<'i> {
         let limit = self.time_limit.map(|limit| limit / self.parts() * part);
-        Clock::new(watch.start(), limit, self.strategy).or_when(interrupted)
+        Clock::new(watch.start(), limit, self.strategy).or_when(is_interrupted)
     }
 
     fn plan(&self, input: Input, watch: &dyn Watch, file: &Path) -> Result<Outcome> {
-        let interrupted = || watch.is_interrupted();
-        let clock = self.clock(watch, 1, &interrupted);
+        let is_interrupted = || watch.is_interrupted();
+        let clock = self.clock(watch, 1, &is_interrupted);
         clock.reserve(&input, &|problem, plan| watch.rehearse(problem, plan));
         let stop = || clock.must_stop();
         let better = |progress| watch.progress(progress);
@@ -223,29 +223,29 @@ impl Request {
             options.progress = Some(&better);
         }
         let mut outcome = outcome::make(input, &options, &self.limits(), self.reorder, file)?;
-        outcome.stopped = clock.stopped();
+        outcome.stop_reason = clock.stopped();
         Ok(outcome)
     }
 
     /// Checks the plan, and adds the curves, the other strategies and the proof.
     fn add_extras(&self, mut outcome: Box<Outcome>, watch: &dyn Watch, file: &Path) -> Result<Answer> {
-        let interrupted = || watch.is_interrupted();
-        let named = |error| Error::bad(error).in_file(file);
+        let is_interrupted = || watch.is_interrupted();
+        let in_file = |error| Error::bad(error).in_file(file);
         if let (Some(graph), true) = (&outcome.graph, self.has_pool_rules(&outcome)) {
-            let ruled = self.within(watch, 1, |options| pool_rules::plan_graph(graph, options));
-            (outcome.problem, outcome.plan) = ruled.map_err(named)?;
+            let pool_plan = self.within(watch, 1, |options| pool_rules::plan_graph(graph, options));
+            (outcome.problem, outcome.plan) = pool_plan.map_err(in_file)?;
         }
         outcome.check()?;
         if let (Some(graph), true) = (&outcome.graph, self.curve) {
             watch.stage(Stage::Curve);
             let points = self.within(watch, 2, |options| pareto(graph, options, CURVE_POINTS));
-            outcome.curve = Some(points.map_err(named)?);
+            outcome.curve = Some(points.map_err(in_file)?);
         }
         if self.compare {
             watch.stage(Stage::Comparing);
             let part = 2 + u32::from(self.curve);
-            let compared = self.within(watch, part, |options| compare(&outcome.problem, options));
-            outcome.compared = Some(compared.map_err(named)?);
+            let comparison = self.within(watch, part, |options| compare(&outcome.problem, options));
+            outcome.comparison = Some(comparison.map_err(in_file)?);
         }
         if self.proof {
             watch.stage(Stage::Proving);
@@ -257,7 +257,7 @@ impl Request {
             true => Error::from(refusal).in_file(file),
             false => Error::from(refusal),
         })?;
-        let clock = Clock::new(watch.start(), self.time_limit, Strategy::Auto).or_when(&interrupted);
+        let clock = Clock::new(watch.start(), self.time_limit, Strategy::Auto).or_when(&is_interrupted);
         let stop = || clock.must_stop();
         let mut options = Options::default();
         (options.strategy, options.threads) = (self.strategy, self.threads);
@@ -268,8 +268,8 @@ impl Request {
 
     /// Runs a search with the clock of a part of the work.
     fn within<T>(&self, watch: &dyn Watch, part: u32, run: impl FnOnce(&Options<'_>) -> T) -> T {
-        let interrupted = || watch.is_interrupted();
-        let clock = self.clock(watch, part, &interrupted);
+        let is_interrupted = || watch.is_interrupted();
+        let clock = self.clock(watch, part, &is_interrupted);
         let stop = || clock.must_stop();
         run(&self.options(&clock, &stop))
     }
@@ -278,11 +278,11 @@ impl Request {
     fn has_pool_rules(&self, outcome: &Outcome) -> bool {
         let Some(graph) = &outcome.graph else { return false };
         let special = graph.tensors().iter().any(|tensor| tensor.padding > 0 || tensor.dynamic);
-        let limited = self.device_memory.is_some() || self.max_alloc.is_some();
+        let has_limits = self.device_memory.is_some() || self.max_alloc.is_some();
         outcome.plan.strategy == Strategy::WholeBuffer
             && special
             && outcome.plan.placed.is_none()
-            && !limited
+            && !has_limits
             && self.strategy == Strategy::WholeBuffer
     }
 }

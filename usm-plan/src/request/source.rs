@@ -32,7 +32,7 @@ pub(crate) enum Form {
 }
 
 /// What narrows a plan for every value.
-pub(crate) struct Narrowing<'a> {
+pub(crate) struct RangeConstraints<'a> {
     pub(crate) hints: Hints<'a>,
     pub(crate) ranges: Vec<(String, Dimension)>,
     /// Whether plans that the file has are used unchanged.
@@ -48,7 +48,11 @@ pub(crate) trait Read: Send + Sync {
     fn read(self: Box<Self>, hints: &Hints<'_>) -> Result<Input>;
 
     /// The plan for every value of the dimensions.
-    fn plan_every_value(&self, _narrowing: &Narrowing<'_>, _options: &Options<'_>) -> Result<RangePlan> {
+    fn plan_every_value(
+        &self,
+        _narrowing: &RangeConstraints<'_>,
+        _options: &Options<'_>,
+    ) -> Result<RangePlan> {
         Err(Error::bad("it has no dimensions"))
     }
 
@@ -68,32 +72,32 @@ impl Source {
     /// The bytes of an ONNX model, with its name in messages.
     #[must_use]
     pub fn model(name: impl Into<PathBuf>, bytes: Vec<u8>) -> Self {
-        Self(Box::new(Named(name.into(), Model(bytes))))
+        Self(Box::new(NamedContent(name.into(), Model(bytes))))
     }
 
     /// The text of a graph.json, with its name in messages.
     #[must_use]
     pub fn text(name: impl Into<PathBuf>, text: Vec<u8>) -> Self {
-        Self(Box::new(Named(name.into(), Text { text, known_keys_only: false })))
+        Self(Box::new(NamedContent(name.into(), Text { text, known_keys_only: false })))
     }
 
     /// As [`text`](Self::text), but a key that a graph.json does not have is refused: the text is
     /// a program's, in which it is a slip.
     #[must_use]
     pub fn exact_text(name: impl Into<PathBuf>, text: Vec<u8>) -> Self {
-        Self(Box::new(Named(name.into(), Text { text, known_keys_only: true })))
+        Self(Box::new(NamedContent(name.into(), Text { text, known_keys_only: true })))
     }
 
     /// A graph in memory, with its name in messages.
     #[must_use]
     pub fn graph(name: impl Into<PathBuf>, graph: Graph) -> Self {
-        Self(Box::new(Named(name.into(), graph)))
+        Self(Box::new(NamedContent(name.into(), graph)))
     }
 
     /// A table of buffers, with its name in messages.
     #[must_use]
     pub fn table(name: impl Into<PathBuf>, problem: Problem) -> Self {
-        Self(Box::new(Named(name.into(), problem)))
+        Self(Box::new(NamedContent(name.into(), problem)))
     }
 }
 
@@ -133,11 +137,15 @@ impl Read for File {
         input::read(&self.0, hints)
     }
 
-    fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
+    fn plan_every_value(
+        &self,
+        constraints: &RangeConstraints<'_>,
+        options: &Options<'_>,
+    ) -> Result<RangePlan> {
         let bytes = read_file(&self.0)?;
         let plan = match self.form() {
-            Form::Model => Model(bytes).plan_every_value(narrowing, options),
-            _ => Text::of_file(bytes).plan_every_value(narrowing, options),
+            Form::Model => Model(bytes).plan_every_value(constraints, options),
+            _ => Text::of_file(bytes).plan_every_value(constraints, options),
         };
         plan.map_err(|error| error.in_file(&self.0))
     }
@@ -151,7 +159,7 @@ impl Read for File {
 }
 
 /// A content with its name in messages.
-struct Named<T>(PathBuf, T);
+struct NamedContent<T>(PathBuf, T);
 
 struct Model(Vec<u8>);
 
@@ -176,14 +184,22 @@ impl Text {
 }
 
 impl Model {
-    fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
-        RangePlan::of_model(&self.0, &narrowing.hints, &narrowing.ranges, options)
+    fn plan_every_value(
+        &self,
+        constraints: &RangeConstraints<'_>,
+        options: &Options<'_>,
+    ) -> Result<RangePlan> {
+        RangePlan::of_model(&self.0, &constraints.hints, &constraints.ranges, options)
     }
 }
 
 impl Text {
-    fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
-        let Narrowing { hints, ranges, take_plans } = narrowing;
+    fn plan_every_value(
+        &self,
+        constraints: &RangeConstraints<'_>,
+        options: &Options<'_>,
+    ) -> Result<RangePlan> {
+        let RangeConstraints { hints, ranges, take_plans } = constraints;
         let plan = RangePlan::of_graph(&self.text, &self.hints(hints), ranges, options, *take_plans);
         plan.map_err(|error| self.name_place(error))
     }
@@ -193,7 +209,7 @@ impl Text {
     }
 }
 
-impl Read for Named<Model> {
+impl Read for NamedContent<Model> {
     fn form(&self) -> Form {
         Form::Model
     }
@@ -206,12 +222,16 @@ impl Read for Named<Model> {
         onnx::parse(&self.1.0, hints).map(Input::Graph).map_err(|error| error.in_file(&self.0))
     }
 
-    fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
-        self.1.plan_every_value(narrowing, options)
+    fn plan_every_value(
+        &self,
+        constraints: &RangeConstraints<'_>,
+        options: &Options<'_>,
+    ) -> Result<RangePlan> {
+        self.1.plan_every_value(constraints, options)
     }
 }
 
-impl Read for Named<Text> {
+impl Read for NamedContent<Text> {
     fn form(&self) -> Form {
         Form::Text
     }
@@ -226,8 +246,12 @@ impl Read for Named<Text> {
         read.map(Input::Graph).map_err(|error| self.1.name_place(error).in_file(&self.0))
     }
 
-    fn plan_every_value(&self, narrowing: &Narrowing<'_>, options: &Options<'_>) -> Result<RangePlan> {
-        self.1.plan_every_value(narrowing, options)
+    fn plan_every_value(
+        &self,
+        constraints: &RangeConstraints<'_>,
+        options: &Options<'_>,
+    ) -> Result<RangePlan> {
+        self.1.plan_every_value(constraints, options)
     }
 
     fn has_plans(&self) -> Result<Option<bool>> {
@@ -235,7 +259,7 @@ impl Read for Named<Text> {
     }
 }
 
-impl Read for Named<Graph> {
+impl Read for NamedContent<Graph> {
     fn form(&self) -> Form {
         Form::Graph
     }
@@ -249,7 +273,7 @@ impl Read for Named<Graph> {
     }
 }
 
-impl Read for Named<Problem> {
+impl Read for NamedContent<Problem> {
     fn form(&self) -> Form {
         Form::Table
     }

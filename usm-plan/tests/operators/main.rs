@@ -18,7 +18,7 @@ use proto::{
     ValueInfoProto,
 };
 use usm_plan::Hints;
-use usm_plan::onnx::{Known, Value, known_values};
+use usm_plan::onnx::{Value, ValueInfo, known_values};
 
 /// The operators of cases with a result of unknown extents although all elements of the inputs are
 /// known: the data or its meaning decides, the inputs are of a type that is not computed with, or
@@ -94,7 +94,7 @@ fn described(tensor: &TensorProto) -> ValueInfoProto {
 }
 
 /// What is known of the results, with the inputs as inputs of a shape, or as constants.
-fn known(case: &Case, constants: bool) -> Result<BTreeMap<String, Known>, String> {
+fn known(case: &Case, constants: bool) -> Result<BTreeMap<String, ValueInfo>, String> {
     let mut model = case.model.clone();
     let graph = model.graph.as_mut().expect("a graph");
     // The script leaves out the data of others.

@@ -101,14 +101,14 @@ fn construct_with_options(
         }
         (Offer::Nothing, _) => (of_values(obj, element.as_ref().map(|element| element.dtype))?, true),
     };
-    let same = |wanted: &PyDtype| {
-        let here = PyDtype::of_view(&side.view);
-        wanted.dtype == here.dtype && (wanted.descr.is_none() || *wanted == here)
+    let same = |requested: &PyDtype| {
+        let own = PyDtype::of_view(&side.view);
+        requested.dtype == own.dtype && (requested.descr.is_none() || *requested == own)
     };
-    if let Some(wanted) = element.filter(|wanted| !same(wanted)) {
-        let here = PyDtype::of_view(&side.view);
+    if let Some(requested) = element.filter(|target| !same(target)) {
+        let own = PyDtype::of_view(&side.view);
         return Err(Class::Request.error(format!(
-            "elements are {here}, {wanted} was asked for: usm moves memory and does not convert; \
+            "elements are {own}, {requested} was asked for: usm moves memory and does not convert; \
              astype converts values, view reads the same bytes as another type"
         )));
     }
@@ -123,23 +123,24 @@ fn construct_with_options(
         }
         None => None,
     };
-    let elsewhere = stream.as_ref().is_some_and(|stream| stream.context().id() != side.stream.context().id());
+    let other_context =
+        stream.as_ref().is_some_and(|stream| stream.context().id() != side.stream.context().id());
     let other_kind = kind.is_some_and(|kind| kind != side.storage.kind());
-    if copy == Some(false) && (fresh || elsewhere || other_kind) {
-        let reason = match (fresh, elsewhere) {
+    if copy == Some(false) && (fresh || other_context || other_kind) {
+        let reason = match (fresh, other_context) {
             (true, _) => "the values are in no memory that could be shared",
             (false, true) => "the memory belongs to another context than the queue's",
             (false, false) => "the memory is of another kind",
         };
         return Err(Class::Access.error(format!("copy=False, but a copy is needed: {reason}")));
     }
-    if !fresh && !elsewhere && !other_kind && copy != Some(true) {
+    if !fresh && !other_context && !other_kind && copy != Some(true) {
         // The context counts what is in flight on the memory, so any of its queues may go on.
         let queue = stream.filter(|_| place.is_queue).unwrap_or_else(|| Arc::clone(&side.stream));
         return Ok(Array::new(Side { stream: queue, ..side }));
     }
     let stream = stream.unwrap_or_else(|| Arc::clone(&side.stream));
-    let default = if fresh || elsewhere { AllocKind::Shared } else { side.storage.kind() };
+    let default = if fresh || other_context { AllocKind::Shared } else { side.storage.kind() };
     transfer::duplicate(py, &side, &stream, kind.unwrap_or(default), 0).map(Array::new)
 }
 
@@ -244,7 +245,7 @@ impl<'py> Walk<'py> {
         let extent = items.len() as i64;
         match self.extents.get(depth) {
             None if self.values.is_empty() => self.extents.push(extent),
-            Some(known) if *known == extent => {}
+            Some(length) if *length == extent => {}
             _ => return Err(uneven_error()),
         }
         let place = (depth, value.as_ptr());
@@ -315,8 +316,8 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>], inside: bool) -> PyResult<Dtype
 fn promoted(py: Python<'_>, types: &[Dtype]) -> PyResult<Dtype> {
     let types = types.iter().map(|dtype| PyDtype::from(*dtype).dtype(py)).collect::<PyResult<Vec<_>>>()?;
     let numpy = py.import(name!(py, "numpy"))?;
-    let promoted = numpy.call_method1(name!(py, "result_type"), PyTuple::new(py, types)?)?;
-    Ok(PyDtype::of(&promoted)?.dtype)
+    let common_type = numpy.call_method1(name!(py, "result_type"), PyTuple::new(py, types)?)?;
+    Ok(PyDtype::of(&common_type)?.dtype)
 }
 
 #[cold]

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::AllocKind;
-use usm_interface::arrow::abi::Imported;
-use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed};
+use usm_interface::arrow::abi::ImportedColumn;
+use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, OwnedTensor};
 
 use crate::array::view::View;
 use crate::device::runtime::Stream;
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::storage::Storage;
 use crate::storage::transfer::Side;
 
@@ -73,21 +73,21 @@ pub(crate) enum Keeper {
     /// scalars do.
     Dictionary(Py<PyAny>, Py<PyDict>),
     /// The same with the buffer that replaces a missing `data`.
-    DataBuffer(Py<PyAny>, Py<PyDict>, Held),
-    Buffer(Held),
-    Tensor(Managed<DLManagedTensorVersioned>),
-    OldTensor(Managed<DLManagedTensor>),
-    Column(Box<Imported>),
+    DataBuffer(Py<PyAny>, Py<PyDict>, HeldBuffer),
+    Buffer(HeldBuffer),
+    Tensor(OwnedTensor<DLManagedTensorVersioned>),
+    OldTensor(OwnedTensor<DLManagedTensor>),
+    Column(Box<ImportedColumn>),
 }
 
-impl From<Managed<DLManagedTensorVersioned>> for Keeper {
-    fn from(tensor: Managed<DLManagedTensorVersioned>) -> Self {
+impl From<OwnedTensor<DLManagedTensorVersioned>> for Keeper {
+    fn from(tensor: OwnedTensor<DLManagedTensorVersioned>) -> Self {
         Self::Tensor(tensor)
     }
 }
 
-impl From<Managed<DLManagedTensor>> for Keeper {
-    fn from(tensor: Managed<DLManagedTensor>) -> Self {
+impl From<OwnedTensor<DLManagedTensor>> for Keeper {
+    fn from(tensor: OwnedTensor<DLManagedTensor>) -> Self {
         Self::OldTensor(tensor)
     }
 }

@@ -26,7 +26,7 @@ use crate::text::error::{Class, Failure, OrRaise};
 
 /// Reads the argument `shape`. One extent above the limit is enough for the error about them.
 pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
+    let overflow_error = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
         true => Class::Request.error("shape: an extent does not fit 63 bits"),
         false => {
             let wrong = || argument::type_error("shape", value, "an integer or a sequence of integers");
@@ -43,7 +43,7 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         Some(Err(error))
             if !error.is_instance_of::<PyTypeError>(value.py()) || value.is_instance_of::<PyString>() =>
         {
-            Err(refused(error))
+            Err(overflow_error(error))
         }
         _ => {
             let place = std::cell::Cell::new(0_usize);
@@ -57,9 +57,9 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
                 })
             };
             argument::items(value, MAX_DIMS + 1, read).map_err(|error| match place.get() {
-                0 => refused(error),
+                0 => overflow_error(error),
                 _ if error.is_instance_of::<PyTypeError>(value.py()) => error,
-                _ => refused(error),
+                _ => overflow_error(error),
             })
         }
     }
@@ -118,14 +118,14 @@ impl Place {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Side> {
         if element.descr.is_some() {
-            let made = structures::of_values(value, &element);
-            let made = made.map_err(|error| argument::named(py, "fill_value", error))?;
+            let result = structures::of_values(value, &element);
+            let values = result.map_err(|error| argument::named(py, "fill_value", error))?;
             let side = self.make(py, element, extents)?;
-            transfer::copy(py, &side, &made)?;
+            transfer::copy(py, &side, &values)?;
             return Ok(side);
         }
-        let stored = scalar::store(element.dtype, value);
-        let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
+        let outcome = scalar::store(element.dtype, value);
+        let bytes = outcome.map_err(|error| argument::named(py, "fill_value", error))?;
         if bytes.iter().all(|byte| *byte == 0) {
             return self.make_zeroed(py, element, extents);
         }
@@ -195,15 +195,15 @@ pub(crate) fn zeros<'py>(
 
 /// The type of a single value: a Python number, or a scalar of NumPy's.
 fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
-    let refused = match construct::infer(std::slice::from_ref(value), false) {
+    let value_error = match construct::infer(std::slice::from_ref(value), false) {
         Ok(dtype) => return Ok(dtype.into()),
-        Err(refused) => refused,
+        Err(error) => error,
     };
     match value.getattr_opt(name!(value.py(), "dtype"))? {
         Some(dtype) => PyDtype::of(&dtype),
         None => {
             let wrong = || argument::type_error("fill_value", value, "a bool, int, float or complex");
-            Err(argument::conversion_error(value.py(), refused, wrong))
+            Err(argument::conversion_error(value.py(), value_error, wrong))
         }
     }
 }

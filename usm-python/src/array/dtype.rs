@@ -17,7 +17,7 @@ use crate::array::view::View;
 use crate::exchange::dictionary::{MAX_FIELDS, table};
 use crate::exchange::export;
 use crate::process::attribute;
-use crate::process::once::{Once, name};
+use crate::process::once::{LazyCell, name};
 use crate::process::pickled;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
@@ -70,8 +70,8 @@ impl From<Dtype> for PyDtype {
 impl PartialEq for PyDtype {
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.descr, &other.descr) {
-            (Some(here), Some(there)) => here == there || same_members(here, there),
-            (here, there) => here.is_none() && there.is_none(),
+            (Some(left), Some(right)) => left == right || same_members(left, right),
+            (left, right) => left.is_none() && right.is_none(),
         };
         self.dtype == other.dtype && same
     }
@@ -87,12 +87,12 @@ impl Hash for PyDtype {
 }
 
 /// Whether two `descr` texts have members of equal names, types and offsets.
-fn same_members(here: &str, there: &str) -> bool {
+fn same_members(left_text: &str, right_text: &str) -> bool {
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-    let (mut one, mut two) = (table(here), table(there));
-    let here = descr::parse(Lexer::new(here), false, &policy, &mut one);
-    let there = descr::parse(Lexer::new(there), false, &policy, &mut two);
-    matches!((here, there), (Ok(here), Ok(there)) if here.fields() == there.fields())
+    let (mut one, mut two) = (table(left_text), table(right_text));
+    let left = descr::parse(Lexer::new(left_text), false, &policy, &mut one);
+    let right = descr::parse(Lexer::new(right_text), false, &policy, &mut two);
+    matches!((left, right), (Ok(left), Ok(right)) if left.fields() == right.fields())
 }
 
 impl fmt::Display for PyDtype {
@@ -160,8 +160,8 @@ impl PyDtype {
                     let ours = || argument::type_error("dtype", value, FITS);
                     argument::conversion_error(py, error, ours)
                 };
-                let made = numpy.getattr(name!(py, "dtype"))?.call1((value,)).map_err(misfit)?;
-                Self::of_numpy(&made)
+                let numpy_dtype = numpy.getattr(name!(py, "dtype"))?.call1((value,)).map_err(misfit)?;
+                Self::of_numpy(&numpy_dtype)
             }
             None => Err(argument::type_error("dtype", value, FITS)),
         }
@@ -188,8 +188,8 @@ impl PyDtype {
             }
             text => text,
         };
-        if let Some(extended) = whole_bytes(text) {
-            return Ok(Dtype::extended(extended).into());
+        if let Some(byte_type) = whole_bytes(text) {
+            return Ok(Dtype::extended(byte_type).into());
         }
         if let Some((_, kind, size)) = NAMES.iter().find(|(name, ..)| *name == text)
             && let Some(dtype) = Dtype::number(*kind, *size)
@@ -208,8 +208,8 @@ impl PyDtype {
     fn of_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = dtype.py();
         let text: String = dtype.getattr(name!(py, "str"))?.extract()?;
-        if let Some(extended) = extended(dtype)? {
-            return Ok(Dtype::extended(extended).into());
+        if let Some(byte_type) = extended(dtype)? {
+            return Ok(Dtype::extended(byte_type).into());
         }
         let element = Self::of_text(&text)?;
         if dtype.getattr(name!(py, "names"))?.is_none() {
@@ -229,7 +229,7 @@ impl PyDtype {
     /// The type string, or the name of a type without one: the argument that makes it again.
     pub(crate) fn text(&self) -> String {
         match self.dtype.kind() {
-            Kind::Extended(extended) => extended.name().to_owned(),
+            Kind::Extended(kind) => kind.name().to_owned(),
             _ => self.dtype.to_string(),
         }
     }
@@ -248,37 +248,37 @@ impl PyDtype {
 
 /// NumPy's classes of numbers and its objects for their types, which are compared in kernels and
 /// loops: a comparison of addresses instead of three attributes.
-static NUMBERS: Once<Vec<(Py<PyAny>, Dtype)>> = Once::new();
+static NUMBERS: LazyCell<Vec<(Py<PyAny>, Dtype)>> = LazyCell::new();
 
 fn numpy_number(value: &Bound<'_, PyAny>) -> Option<Dtype> {
-    let known = NUMBERS.get()?;
-    known.iter().find(|(object, _)| object.is(value)).map(|(_, dtype)| *dtype)
+    let numbers = NUMBERS.get()?;
+    numbers.iter().find(|(object, _)| object.is(value)).map(|(_, dtype)| *dtype)
 }
 
 /// Remembers NumPy's classes of numbers.
 fn remember_numbers(numpy: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = numpy.py();
     let make = || {
-        let mut known = Vec::new();
+        let mut numbers = Vec::new();
         for (name, kind, size) in NAMES {
             let Some(dtype) = Dtype::number(kind, size) else { continue };
             // NumPy 1 has no class `bool`.
             let name = if name == "bool" { "bool_" } else { name };
             let class = numpy.getattr(name)?;
-            known.push((numpy.getattr(name!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
-            known.push((class.unbind(), dtype));
+            numbers.push((numpy.getattr(name!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
+            numbers.push((class.unbind(), dtype));
         }
-        Ok(known)
+        Ok(numbers)
     };
     NUMBERS.get_or_try_make(py, make).map(drop)
 }
 
 /// Members of a `numpy.dtype` and of their structures, which NumPy would list one by one. A type
 /// may be that of many members, and is counted once; the outermost type holds all of them.
-fn members_of(dtype: &Bound<'_, PyAny>, known: &mut HashMap<usize, usize>) -> PyResult<usize> {
+fn members_of(dtype: &Bound<'_, PyAny>, counts: &mut HashMap<usize, usize>) -> PyResult<usize> {
     let py = dtype.py();
     let place = dtype.as_ptr().addr();
-    if let Some(count) = known.get(&place) {
+    if let Some(count) = counts.get(&place) {
         return Ok(*count);
     }
     let element = dtype.getattr(name!(py, "base"))?;
@@ -286,10 +286,10 @@ fn members_of(dtype: &Bound<'_, PyAny>, known: &mut HashMap<usize, usize>) -> Py
     let mut count = 0_usize;
     if !fields.is_none() {
         for field in fields.call_method0(name!(py, "values"))?.try_iter()? {
-            count = count.saturating_add(1).saturating_add(members_of(&field?.get_item(0)?, known)?);
+            count = count.saturating_add(1).saturating_add(members_of(&field?.get_item(0)?, counts)?);
         }
     }
-    known.insert(place, count);
+    counts.insert(place, count);
     Ok(count)
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn hint(object: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     let Some(dtype) = attribute::get(object, name!(py, "dtype"))? else { return Ok(None) };
     if let Ok(ours) = dtype.cast::<PyDtype>() {
         return Ok(match ours.get().dtype.kind() {
-            Kind::Extended(extended) => Some(extended),
+            Kind::Extended(kind) => Some(kind),
             _ => None,
         });
     }
@@ -341,8 +341,8 @@ pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// NumPy, if it is imported: a program with a NumPy type has imported it.
 pub(crate) fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(name!(py, "sys"))?.getattr(name!(py, "modules"))?;
-    let found = modules.cast::<PyDict>()?.get_item(name!(py, "numpy"))?;
-    Ok(found.filter(|module| !module.is_none()))
+    let numpy_module = modules.cast::<PyDict>()?.get_item(name!(py, "numpy"))?;
+    Ok(numpy_module.filter(|module| !module.is_none()))
 }
 
 /// Whether a value is a type by NumPy's rules: its own types, classes of scalars, or those of
@@ -382,11 +382,11 @@ impl PyDtype {
     /// NumPy's name, or the type string if it has none.
     #[getter]
     fn name(&self) -> String {
-        if let Kind::Extended(extended) = self.dtype.kind() {
-            return extended.name().to_owned();
+        if let Kind::Extended(kind) = self.dtype.kind() {
+            return kind.name().to_owned();
         }
-        let here = (self.dtype.kind(), self.dtype.itemsize());
-        let name = NAMES.iter().find(|(_, kind, size)| (*kind, *size) == here);
+        let own = (self.dtype.kind(), self.dtype.itemsize());
+        let name = NAMES.iter().find(|(_, kind, size)| (*kind, *size) == own);
         match name.filter(|_| self.descr.is_none()) {
             Some((name, ..)) => (*name).to_owned(),
             None => self.str(),
@@ -501,17 +501,17 @@ impl PyDtype {
         }
         let numpy = py.import("numpy")?.getattr("dtype")?;
         match self.dtype.kind() {
-            Kind::Extended(extended) => {
-                let name = extended.name();
+            Kind::Extended(kind) => {
+                let name = kind.name();
                 let package = py.import("ml_dtypes").map_err(|error| {
                     if !error.is_instance_of::<PyImportError>(py) {
                         return error;
                     }
-                    let raised = PyImportError::new_err(format!(
+                    let import_error = PyImportError::new_err(format!(
                         "NumPy has the type {name} only with the package ml_dtypes: pip install ml_dtypes"
                     ));
-                    raised.set_cause(py, Some(error));
-                    raised
+                    import_error.set_cause(py, Some(error));
+                    import_error
                 })?;
                 numpy.call1((package.getattr(name)?,))
             }

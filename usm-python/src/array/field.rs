@@ -21,11 +21,11 @@ pub(crate) fn selected(view: &View, key: &Bound<'_, PyAny>) -> PyResult<View> {
 
 /// The member of each element. Dimensions of a member that is an array come last.
 fn member(view: &View, descr: &Members, name: &Bound<'_, PyString>) -> PyResult<View> {
-    let wanted = name.to_str()?;
+    let field_name = name.to_str()?;
     let places = descr.places()?;
-    let Some(member) = places.iter().find(|member| *member.name == *wanted) else {
+    let Some(member) = places.iter().find(|member| *member.name == *field_name) else {
         let names: Vec<String> = places.iter().map(|member| format!("{:?}", member.name)).collect();
-        let text = format!("no member {wanted:?}: the members are {}", names.join(", "));
+        let text = format!("no member {field_name:?}: the members are {}", names.join(", "));
         return Err(PyValueError::new_err(text));
     };
     part(view, member, name)

@@ -22,7 +22,7 @@ pub(super) enum Form {
 
 #[derive(Debug)]
 pub(super) struct Content {
-    pub(super) holding: Holding,
+    pub(super) content: Holding,
     /// Shape and strides that C consumers borrow.
     dims: dlpack::Dims,
     /// Whether another array owns the memory.
@@ -52,15 +52,15 @@ impl Element {
 
 impl Content {
     #[inline]
-    fn new(holding: impl Into<Holding>, is_part: bool) -> Box<Self> {
-        Box::new(Self { holding: holding.into(), dims: dlpack::Dims::new(), is_part })
+    fn new(content: impl Into<Holding>, is_part: bool) -> Box<Self> {
+        Box::new(Self { content: content.into(), dims: dlpack::Dims::new(), is_part })
     }
 }
 
 impl Array {
     #[inline]
-    pub(crate) fn new(holding: impl Into<Holding>) -> Self {
-        Self(Form::Whole(Content::new(holding, false)))
+    pub(crate) fn new(content: impl Into<Holding>) -> Self {
+        Self(Form::Whole(Content::new(content, false)))
     }
 
     /// The object of Python's. The collector of cycles does not visit it: it refers to no object
@@ -97,7 +97,7 @@ impl Array {
     }
 
     pub(crate) fn holding(&self) -> &Holding {
-        &self.content().holding
+        &self.content().content
     }
 
     pub(crate) fn side(&self) -> Side {
@@ -125,7 +125,7 @@ impl Array {
     /// Whether it has no dimension.
     pub(crate) fn is_element(&self) -> bool {
         match &self.0 {
-            Form::Whole(content) => content.holding.view.ndim() == 0,
+            Form::Whole(content) => content.content.view.ndim() == 0,
             Form::Element(_) => true,
         }
     }

@@ -46,16 +46,16 @@ fn seal(content: &[u8]) -> Vec<u8> {
 
 /// The content that [`seal`] took.
 fn unseal(handle: &[u8]) -> PyResult<&[u8]> {
-    let refused = |what: String| Err(Class::Interface.error(format!("handle: {what}")));
+    let handle_error = |what: String| Err(Class::Interface.error(format!("handle: {what}")));
     let Some((start, content)) = handle.split_at_checked(SEAL) else {
-        return refused(format!("{} bytes, not {SEAL} and more", handle.len()));
+        return handle_error(format!("{} bytes, not {SEAL} and more", handle.len()));
     };
     let (sum, length) = start.split_at(SEAL / 2);
     if length != (content.len() as u64).to_le_bytes() {
-        return refused(format!("{} bytes are not its length, or not a handle of usm", handle.len()));
+        return handle_error(format!("{} bytes are not its length, or not a handle of usm", handle.len()));
     }
     if sum != checksum(length, content).to_le_bytes() {
-        return refused("its bytes were altered, because the checksum is another one".to_owned());
+        return handle_error("its bytes were altered, because the checksum is another one".to_owned());
     }
     Ok(content)
 }
@@ -80,30 +80,30 @@ fn describe(view: &View, readonly: bool) -> String {
 
 /// The view that [`describe`] wrote, proven to lie inside `size` bytes.
 fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
-    let altered = |what: &str| Class::Interface.error(format!("handle: {what}"));
-    let text = str::from_utf8(text).map_err(|_| altered("no text behind the runtime's part"))?;
+    let handle_error = |what: &str| Class::Interface.error(format!("handle: {what}"));
+    let text = str::from_utf8(text).map_err(|_| handle_error("no text behind the runtime's part"))?;
     let lines: Vec<&str> = text.split('\n').collect();
     let [word, members, offset, shape, strides, readonly] = lines[..] else {
-        return Err(altered(&format!("{} lines, not 6", lines.len())));
+        return Err(handle_error(&format!("{} lines, not 6", lines.len())));
     };
     let list = |name: &str, text: &str| {
         let numbers: Result<Vec<i64>, _> = text.split_whitespace().map(str::parse).collect();
-        numbers.map_err(|error| altered(&format!("{name} {text:?}: {error}")))
+        numbers.map_err(|error| handle_error(&format!("{name} {text:?}: {error}")))
     };
     let element = match members {
         "" => PyDtype::of_text(word),
         members => PyDtype::structure(word, members),
     };
-    let element = element.map_err(|error| altered(&Python::attach(|py| error.value(py).to_string())))?;
+    let element = element.map_err(|error| handle_error(&Python::attach(|py| error.value(py).to_string())))?;
     let (shape, strides, offset) =
         (list("shape", shape)?, list("strides", strides)?, list("offset", offset)?);
-    let readonly = readonly.parse().map_err(|_| altered(&format!("read-only {readonly:?}")))?;
-    let &[offset] = &offset[..] else { return Err(altered("no offset")) };
+    let readonly = readonly.parse().map_err(|_| handle_error(&format!("read-only {readonly:?}")))?;
+    let &[offset] = &offset[..] else { return Err(handle_error("no offset")) };
     let layout = Layout::<MAX_DIMS>::new(element.dtype, &shape, Some(&strides), offset)
-        .map_err(|error| altered(&error.to_string()))?;
+        .map_err(|error| handle_error(&error.to_string()))?;
     let extent = layout.extent();
     if extent.low < 0 || u64::try_from(extent.high).is_ok_and(|high| high > size) {
-        return Err(altered(&format!("bytes {} to {} of {size}", extent.low, extent.high)));
+        return Err(handle_error(&format!("bytes {} to {} of {size}", extent.low, extent.high)));
     }
     let view = View { descr: element.descr, ..View::of_layout(&layout) };
     // A view counts from the lowest byte of its layout, a handle from the memory's first byte.
@@ -129,9 +129,9 @@ pub(crate) fn open_ipc<'py>(
     };
     let content = unseal(bytes.as_bytes())?;
     let (native, text) = content.split_at(IpcHandle::BYTES.min(content.len()));
-    let named =
+    let ipc_handle =
         IpcHandle::from_bytes(native).map_err(|error| Class::Interface.error(format!("handle: {error}")))?;
-    let (view, readonly) = read(text, named.size())?;
+    let (view, readonly) = read(text, ipc_handle.size())?;
     let stream = match import::queue_of_arguments(py, device, queue)? {
         Some(stream) => stream,
         None => import::stream(py, None)?,
@@ -139,7 +139,7 @@ pub(crate) fn open_ipc<'py>(
     let context = stream.context();
     // SAFETY: the documentation demands that the other process keeps the memory. No runtime can
     // check it.
-    let opened = py.detach(|| unsafe { context.open_ipc(&named) }).or_raise()?;
-    let storage = Storage::of_other_process(opened).restricted(readonly);
+    let allocation = py.detach(|| unsafe { context.open_ipc(&ipc_handle) }).or_raise()?;
+    let storage = Storage::of_other_process(allocation).restricted(readonly);
     Array::new(Side { storage, stream, view }).into_object(py)
 }

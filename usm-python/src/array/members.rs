@@ -59,8 +59,8 @@ impl Members {
         let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
         let mut table = table(self);
         let structure = descr::parse(Lexer::new(self), false, &policy, &mut table).or_raise()?;
-        let named = members(structure.fields()).map(|(field, _)| field).filter(|field| !field.is_padding());
-        let places = named.map(Member::of).collect();
+        let fields = members(structure.fields()).map(|(field, _)| field).filter(|field| !field.is_padding());
+        let places = fields.map(Member::of).collect();
         Ok(self.places.get_or_init(|| places))
     }
 }

@@ -1,11 +1,11 @@
 //! `usm.Array`.
 
+mod absent_methods;
 pub(crate) mod construct;
 pub(crate) mod content;
 pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod dtype;
-mod elsewhere;
 pub(crate) mod field;
 mod form;
 pub(crate) mod ipc;
@@ -195,9 +195,10 @@ impl Array {
         let Some(place) = import::queue_of_arguments(py, Some(device), stream)? else {
             return Ok(slf.clone());
         };
-        let (here, there) = (this.holding().stream.context(), place.context());
-        let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
-        if here.id() == there.id() || (same && stream.is_none()) {
+        let (own_context, target_context) = (this.holding().stream.context(), place.context());
+        let same = (own_context.info().backend, own_context.info().ordinal)
+            == (target_context.info().backend, target_context.info().ordinal);
+        if own_context.id() == target_context.id() || (same && stream.is_none()) {
             return Ok(slf.clone());
         }
         Self::new(transfer::duplicate(py, &this.side(), &place, this.holding().kind(), 0)?).into_object(py)
@@ -272,11 +273,11 @@ impl Array {
         if let Some(offset) = view.offset_of_element(key)? {
             return Self::element(slf, offset);
         }
-        let selected = match selection::is_of_values(key)? {
+        let selection = match selection::is_of_values(key)? {
             true => Self::new(selection::copy(slf, key)?),
             false => array.with_view(field::selected(view, key)?),
         };
-        selected.into_object(slf.py())
+        selection.into_object(slf.py())
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
@@ -341,9 +342,9 @@ impl Array {
     /// parts of another array do not count.
     fn __sizeof__(&self) -> usize {
         let Form::Whole(content) = &self.0 else { return size_of::<Self>() };
-        let is_others = content.is_part || content.holding.is_foreign();
-        let owned = if is_others { 0 } else { self.storage().size() };
-        size_of::<Self>() + size_of_val(&**content) + owned
+        let is_others = content.is_part || content.content.is_foreign();
+        let owned_bytes = if is_others { 0 } else { self.storage().size() };
+        size_of::<Self>() + size_of_val(&**content) + owned_bytes
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -512,8 +513,8 @@ impl Array {
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
     if side.view.descr.is_some() {
-        let made = structures::of_values(value, &PyDtype::of_view(&side.view));
-        return transfer::copy(py, side, &made.map_err(|error| argument::named(py, "value", error))?);
+        let values = structures::of_values(value, &PyDtype::of_view(&side.view));
+        return transfer::copy(py, side, &values.map_err(|error| argument::named(py, "value", error))?);
     }
     let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
     transfer::fill(py, side, bytes)

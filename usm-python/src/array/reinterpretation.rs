@@ -25,23 +25,23 @@ impl View {
     /// The same bytes as elements of another type, by NumPy's rules: the last axis takes the change
     /// of size.
     fn reinterpreted(&self, element: PyDtype) -> PyResult<Self> {
-        let refused = |reason: &str| {
-            let (here, shape) = (PyDtype::of_view(self), self.shape());
-            Class::Request.error(format!("view of {here} with shape {shape:?} as {element}: {reason}"))
+        let view_error = |reason: &str| {
+            let (own, shape) = (PyDtype::of_view(self), self.shape());
+            Class::Request.error(format!("view of {own} with shape {shape:?} as {element}: {reason}"))
         };
         let (old, new) = (self.dtype.itemsize() as isize, element.dtype.itemsize() as isize);
         let (mut shape, mut strides) = (self.shape().clone(), self.strides().clone());
         if old != new {
             let Some(last) = self.ndim().checked_sub(1) else {
-                return Err(refused("an array of 0 dimensions keeps the size of its element"));
+                return Err(view_error("an array of 0 dimensions keeps the size of its element"));
             };
             if self.nbytes() > 0 && shape[last] != 1 && strides[last] != old {
-                return Err(refused("the last axis has gaps; copy it first"));
+                return Err(view_error("the last axis has gaps; copy it first"));
             }
-            let bytes = shape[last].checked_mul(old).ok_or_else(|| refused("too many elements"))?;
+            let bytes = shape[last].checked_mul(old).ok_or_else(|| view_error("too many elements"))?;
             if new == 0 || bytes % new != 0 || (new < old && old % new != 0) {
                 let whole = format!("the {bytes} bytes of the last axis are no whole number of {new} bytes");
-                return Err(refused(&match new < old && new != 0 {
+                return Err(view_error(&match new < old && new != 0 {
                     true => format!("{new} bytes do not divide {old}"),
                     false => whole,
                 }));

@@ -48,7 +48,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
             }
         };
     }
-    let made = match (dtype.kind(), native.len()) {
+    let object = match (dtype.kind(), native.len()) {
         (Kind::Bool, 1) => return (native[0] != 0).into_bound_py_any(py),
         (Kind::Int, 1) => number!(i8, PyLong_FromLongLong),
         (Kind::Int, 2) => number!(i16, PyLong_FromLongLong),
@@ -67,14 +67,14 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
             // SAFETY: as above.
             unsafe { ffi::PyComplex_FromDoubles(float(re), float(im)) }
         }
-        (Kind::Extended(extended), 1) => match float_of_byte(extended, native[0]) {
+        (Kind::Extended(kind), 1) => match float_of_byte(kind, native[0]) {
             // SAFETY: as above.
             Some(value) => unsafe { ffi::PyFloat_FromDouble(value) },
             None => return Err(no_scalar(dtype)),
         },
-        (Kind::Extended(extended), 4) => {
+        (Kind::Extended(kind), 4) => {
             let [re, im] = [&native[..2], &native[2..]].map(|part| [part[0], part[1]]);
-            let (re, im) = match extended {
+            let (re, im) = match kind {
                 Extended::Complex32 => (f16::from_ne_bytes(re).to_f64(), f16::from_ne_bytes(im).to_f64()),
                 Extended::Bcomplex32 => (bf16::from_ne_bytes(re).to_f64(), bf16::from_ne_bytes(im).to_f64()),
                 _ => return Err(no_scalar(dtype)),
@@ -85,7 +85,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
         _ => return Err(no_scalar(dtype)),
     };
     // SAFETY: a new reference, or NULL with an exception set if the interpreter has no memory.
-    unsafe { Bound::from_owned_ptr_or_err(py, made) }
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }
 }
 
 /// Loads an element of one type.
@@ -126,9 +126,9 @@ enum Largest {
 }
 
 /// The value of a byte, by the definitions of ml_dtypes; `None` if the type is no float of 8 bits.
-fn float_of_byte(extended: Extended, byte: u8) -> Option<f64> {
+fn float_of_byte(kind: Extended, byte: u8) -> Option<f64> {
     use Largest::{Finite, Ieee, NoNegativeZero};
-    let (mantissa_bits, bias, largest) = match extended {
+    let (mantissa_bits, bias, largest) = match kind {
         Extended::Float8E3M4 => (4, 3, Ieee),
         Extended::Float8E4M3 => (3, 7, Ieee),
         Extended::Float8E4M3Fn => (3, 7, Finite),
@@ -171,12 +171,12 @@ fn float(bytes: &[u8]) -> f64 {
 /// then has the result of one: no odd neighbour is a tie. (The crate half ignores the lower half of
 /// a 64-bit number, and so takes a value just beside a tie for one.)
 fn to_odd(value: f64) -> f32 {
-    let near = value as f32;
-    let (bits, wide) = (near.to_bits(), f64::from(near));
+    let nearest = value as f32;
+    let (bits, wide) = (nearest.to_bits(), f64::from(nearest));
     match wide.abs().partial_cmp(&value.abs()) {
         Some(Ordering::Greater) if bits & 1 == 0 => f32::from_bits(bits - 1),
         Some(Ordering::Less) if bits & 1 == 0 => f32::from_bits(bits + 1),
-        _ => near,
+        _ => nearest,
     }
 }
 
@@ -187,9 +187,9 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
     macro_rules! integer {
         ($type:ty) => {{
             let value: $type = integer(value)?.extract().map_err(|_| {
-                let shown = value.repr().map(|text| text.to_string()).unwrap_or_default();
-                let shown = if shown.len() <= 40 { format!(" {shown}") } else { String::new() };
-                PyOverflowError::new_err(format!("the value{shown} does not fit an element of type {dtype}"))
+                let text = value.repr().map(|text| text.to_string()).unwrap_or_default();
+                let text = if text.len() <= 40 { format!(" {text}") } else { String::new() };
+                PyOverflowError::new_err(format!("the value{text} does not fit an element of type {dtype}"))
             })?;
             put(&value.to_ne_bytes());
         }};

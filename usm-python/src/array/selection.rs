@@ -77,12 +77,12 @@ fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>
         return Ok(Some(all).filter(|all| !all.is_empty()));
     }
     let Some(mask) = ndarray::import(key)? else { return Ok(None) };
-    let holding = mask.get().holding();
-    let is_mask = holding.view.dtype.kind() == Kind::Bool
-        && holding.view.shape()[..] == [extent]
-        && holding.view.is_c_contiguous();
+    let content = mask.get().holding();
+    let is_mask = content.view.dtype.kind() == Kind::Bool
+        && content.view.shape()[..] == [extent]
+        && content.view.is_c_contiguous();
     let mut bits = usm_array::zeroed(if is_mask { extent.unsigned_abs() } else { 0 }).or_raise()?;
-    if !is_mask || !holding.storage().read_at_once(holding.view.offset(), &mut bits) {
+    if !is_mask || !content.storage().read_at_once(content.view.offset(), &mut bits) {
         return Ok(None);
     }
     let count = bits.iter().filter(|bit| **bit != 0).count();
@@ -93,9 +93,9 @@ fn positions(view: &View, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<usize>>
 
 /// The rows that the key names, where they lie without gaps in memory of the process.
 fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
-    let (py, holding) = (key.py(), array.holding());
-    let view = &holding.view;
-    if !holding.stream.is_host() || view.ndim() == 0 || view.nbytes() == 0 {
+    let (py, content) = (key.py(), array.holding());
+    let view = &content.view;
+    if !content.stream.is_host() || view.ndim() == 0 || view.nbytes() == 0 {
         return Ok(None);
     }
     let row = view.row(0);
@@ -105,11 +105,11 @@ fn rows(array: &Array, key: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     let Some(positions) = positions(view, key)? else { return Ok(None) };
     let mut shape = view.shape().clone();
     shape[0] = positions.len() as isize;
-    let wanted = PyDtype::of_view(view);
-    let side = transfer::empty_of(py, &holding.stream, holding.kind(), &wanted, &shape)?;
+    let dtype = PyDtype::of_view(view);
+    let side = transfer::empty_of(py, &content.stream, content.kind(), &dtype, &shape)?;
     let mut offsets = reserve::reserved(positions.len()).or_raise()?;
     offsets.extend(positions.iter().map(|position| view.offset_of_row(*position)));
-    let (source, size) = (holding.storage(), row.nbytes());
+    let (source, size) = (content.storage(), row.nbytes());
     let gather = || source.gather_at_once(&offsets, size, &side.storage);
     let is_copied = match side.view.nbytes() < LONG_COPY {
         true => gather(),
@@ -169,6 +169,6 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
     let key = of_host(key, sign)?;
     let selection = py.import(name!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
     let side = import::require_side(&selection)?;
-    let holding = array.get().holding();
-    transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)
+    let content = array.get().holding();
+    transfer::duplicate(py, &side, &content.stream, content.kind(), 0)
 }

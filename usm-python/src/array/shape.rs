@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use usm_plan::shown::Shown;
+use usm_plan::escape::EscapedText;
 
 use crate::array::{Array, create};
 use crate::storage::transfer;
@@ -30,7 +30,7 @@ impl Array {
     fn transpose<'py>(&self, axes: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Self>> {
         let py = axes.py();
         let view = self.view();
-        let given = match axes.get_item(0) {
+        let axis_list = match axes.get_item(0) {
             Ok(first) if axes.len() == 1 && first.is_none() => None,
             Ok(first) if axes.len() == 1 => {
                 // One more than an array has.
@@ -43,7 +43,7 @@ impl Array {
             Ok(_) => Some(axes.iter().collect()),
             Err(_) => None,
         };
-        let Some(given) = given else { return self.transposed(py) };
+        let Some(axis_list) = axis_list else { return self.transposed(py) };
         let ndim = view.ndim();
         let one = |axis: Bound<'py, PyAny>| {
             let wrong = || argument::type_error("axes", &axis, "the number of an axis");
@@ -55,14 +55,14 @@ impl Array {
             let place = if axis < 0 { axis.checked_add_unsigned(ndim) } else { Some(axis) };
             Ok(place.and_then(|place| usize::try_from(place).ok()).unwrap_or(ndim))
         };
-        let order = given.into_iter().map(one).collect::<PyResult<Vec<usize>>>()?;
-        let permuted = view.permuted(&order).ok_or_else(|| {
+        let order = axis_list.into_iter().map(one).collect::<PyResult<Vec<usize>>>()?;
+        let result = view.permuted(&order).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "transpose: the axes {} of an array of {ndim} dimensions: name each once, from 0 or from -1 down",
-                Shown(&axes.to_string())
+                EscapedText(&axes.to_string())
             ))
         })?;
-        self.with_view(permuted).into_object(py)
+        self.with_view(result).into_object(py)
     }
 
     /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
@@ -72,11 +72,11 @@ impl Array {
     /// (2, 3)
     #[pyo3(signature = (*shape))]
     fn reshape<'py>(&self, shape: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Self>> {
-        let given = match shape.get_item(0) {
+        let new_shape = match shape.get_item(0) {
             Ok(first) if shape.len() == 1 => first,
             _ => shape.clone().into_any(),
         };
-        let extents = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
+        let extents = create::shape(&new_shape)?.iter().map(|extent| *extent as isize).collect();
         self.with_view(self.view().reshaped(extents)?).into_object(shape.py())
     }
 
@@ -93,21 +93,23 @@ impl Array {
         #[pyo3(from_py_with = argument::order)] order: &str,
     ) -> PyResult<Bound<'py, Self>> {
         let view = self.view();
-        let ordered = match order {
+        let source = match order {
             "C" | "c" => view.clone(),
             "F" | "f" => view.transposed(),
             "A" | "a" if view.is_f_contiguous() && !view.is_c_contiguous() => view.transposed(),
             "A" | "a" => view.clone(),
-            _ => return Err(Class::Request.error(format!("order: {} is none of C, F, A", Shown(order)))),
+            _ => {
+                return Err(Class::Request.error(format!("order: {} is none of C, F, A", EscapedText(order))));
+            }
         };
         let mut shape = Axes::new();
         shape.push(view.len() as isize);
-        if let Ok(view) = ordered.reshaped(shape.clone()) {
+        if let Ok(view) = source.reshaped(shape.clone()) {
             return self.with_view(view).into_object(py);
         }
-        let holding = self.holding();
-        let (stream, side) = (Arc::clone(&holding.stream), holding.with_view(ordered));
-        let mut copy = transfer::duplicate(py, &side, &stream, holding.kind(), 0)?;
+        let content = self.holding();
+        let (stream, side) = (Arc::clone(&content.stream), content.with_view(source));
+        let mut copy = transfer::duplicate(py, &side, &stream, content.kind(), 0)?;
         copy.view = copy.view.reshaped(shape)?;
         Self::new(copy).into_object(py)
     }

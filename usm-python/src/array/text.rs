@@ -51,29 +51,29 @@ fn nested<'py>(py: Python<'py>, view: &View, shape: &[isize], bytes: &[u8]) -> P
 const BLOCK: usize = 4096;
 
 /// Nested lists of the elements of an array, in C order.
-pub(crate) fn list_of<'py>(py: Python<'py>, holding: &Holding) -> PyResult<Bound<'py, PyAny>> {
-    let view = &holding.view;
+pub(crate) fn list_of<'py>(py: Python<'py>, content: &Holding) -> PyResult<Bound<'py, PyAny>> {
+    let view = &content.view;
     let is_plain = view.descr.is_none() && view.nbytes() > 0 && view.is_c_contiguous();
-    match scalar::loader(view.dtype).filter(|_| is_plain && view.ndim() > 0 && holding.stream.is_host()) {
-        Some(load) => in_place(py, holding, load, view.shape(), view.offset()),
-        None => list(py, view, &transfer::to_bytes(py, &holding.side())?),
+    match scalar::loader(view.dtype).filter(|_| is_plain && view.ndim() > 0 && content.stream.is_host()) {
+        Some(load) => in_place(py, content, load, view.shape(), view.offset()),
+        None => list(py, view, &transfer::to_bytes(py, &content.side())?),
     }
 }
 
 /// Nested lists of elements without gaps from an offset on, which are read a block at a time.
 fn in_place<'py>(
     py: Python<'py>,
-    holding: &Holding,
+    content: &Holding,
     load: scalar::Loader,
     shape: &[isize],
     offset: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let size = holding.view.itemsize();
-    let [extent, inner @ ..] = shape else { return element_at(py, holding, offset) };
+    let size = content.view.itemsize();
+    let [extent, inner @ ..] = shape else { return element_at(py, content, offset) };
     let extent = extent.unsigned_abs();
     if !inner.is_empty() {
         let step = size * inner.iter().product::<isize>().unsigned_abs();
-        let row = |index| in_place(py, holding, load, inner, offset + index * step);
+        let row = |index| in_place(py, content, load, inner, offset + index * step);
         return Ok(reserve::list(py, extent, row)?.into_any());
     }
     let (mut block, count) = ([0; BLOCK], BLOCK / size);
@@ -81,7 +81,7 @@ fn in_place<'py>(
         let at = (index & (count - 1)) * size;
         if at == 0 {
             let len = count.min(extent - index) * size;
-            transfer::read_block(py, holding, offset + index * size, &mut block[..len])?;
+            transfer::read_block(py, content, offset + index * size, &mut block[..len])?;
         }
         load(py, &block[at..at + size])
     };
@@ -104,15 +104,15 @@ pub(crate) fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResu
 /// The element at an offset of the storage.
 pub(crate) fn element_at<'py>(
     py: Python<'py>,
-    holding: &Holding,
+    content: &Holding,
     offset: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let view = &holding.view;
+    let view = &content.view;
     match view.itemsize() {
-        size @ 0..=scalar::MAX_BYTES => element(py, view, &transfer::read_one(py, holding, offset)?[..size]),
+        size @ 0..=scalar::MAX_BYTES => element(py, view, &transfer::read_one(py, content, offset)?[..size]),
         _ => {
             let view = View { descr: view.descr.clone(), ..View::element(view.dtype, offset) };
-            element(py, &view, &transfer::to_bytes(py, &holding.with_view(view.clone()))?)
+            element(py, &view, &transfer::to_bytes(py, &content.with_view(view.clone()))?)
         }
     }
 }
@@ -126,37 +126,37 @@ const AXES: usize = 4;
 
 /// Values, shape, type, kind and device. Reads only the shown elements, after the work on them.
 /// Copies them if the host cannot access the memory. Elements that cannot be read are not shown.
-pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
-    let view = &holding.view;
-    let selector = usm_core::Selector::of(holding.stream.context().info());
+pub(crate) fn describe(py: Python<'_>, content: &Holding) -> String {
+    let view = &content.view;
+    let selector = usm_core::Selector::of(content.stream.context().info());
     format!(
         "usm.Array({}, shape={}, dtype={}, kind={:?}, device=\"{selector}\")",
-        values(py, holding),
+        values(py, content),
         shape(view),
         argument(view),
-        holding.kind().name()
+        content.kind().name()
     )
 }
 
 /// The same for a notebook: one line for each row of the first axis.
-pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
-    let view = &holding.view;
+pub(crate) fn page(py: Python<'_>, content: &Holding) -> String {
+    let view = &content.view;
     let table = html::properties(&[
         ("shape", shape(view)),
         ("dtype", PyDtype::of_view(view).to_string()),
-        ("kind", holding.kind().name().to_owned()),
-        ("device", usm_core::Selector::of(holding.stream.context().info()).to_string()),
+        ("kind", content.kind().name().to_owned()),
+        ("device", usm_core::Selector::of(content.stream.context().info()).to_string()),
         ("size", units::shown(view.nbytes() as u64)),
     ]);
-    table + &html::preformatted(&values(py, holding).replace("], [", "],\n ["))
+    table + &html::preformatted(&values(py, content).replace("], [", "],\n ["))
 }
 
 /// The values, or three dots.
-fn values(py: Python<'_>, holding: &Holding) -> String {
-    let view = &holding.view;
+fn values(py: Python<'_>, content: &Holding) -> String {
+    let view = &content.view;
     let mut values = String::new();
     let too_many = view.ndim() > AXES && view.len() > SHOWN;
-    if too_many || elements(py, holding, view, &mut values).is_err() {
+    if too_many || elements(py, content, view, &mut values).is_err() {
         "...".clone_into(&mut values);
     }
     values
@@ -175,26 +175,26 @@ fn shape(view: &View) -> String {
     format!("({}{comma})", shape.join(", "))
 }
 
-fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {
+fn elements(py: Python<'_>, content: &Holding, view: &View, text: &mut String) -> PyResult<()> {
     let Some(extent) = view.shape().first().map(|extent| extent.unsigned_abs()) else {
-        let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
+        let bytes = transfer::to_bytes(py, &content.with_view(view.clone()))?;
         let value = element(py, view, &bytes)?;
         // Writing to a string cannot fail.
         let _ = write!(text, "{}", value.repr()?);
         return Ok(());
     };
     // There may be any number of rows without elements.
-    if holding.view.len() == 0 {
+    if content.view.len() == 0 {
         text.push_str("[]");
         return Ok(());
     }
     text.push('[');
-    if holding.view.len() <= SHOWN || extent <= 2 * EDGE {
-        run(py, holding, view, 0..extent, text)?;
+    if content.view.len() <= SHOWN || extent <= 2 * EDGE {
+        run(py, content, view, 0..extent, text)?;
     } else {
-        run(py, holding, view, 0..EDGE, text)?;
+        run(py, content, view, 0..EDGE, text)?;
         text.push_str(", ..., ");
-        run(py, holding, view, extent - EDGE..extent, text)?;
+        run(py, content, view, extent - EDGE..extent, text)?;
     }
     text.push(']');
     Ok(())
@@ -203,14 +203,14 @@ fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -
 /// Some entries of the first axis.
 fn run(
     py: Python<'_>,
-    holding: &Holding,
+    content: &Holding,
     view: &View,
     range: std::ops::Range<usize>,
     text: &mut String,
 ) -> PyResult<()> {
     let part = view.part_of_axis(0, range.start, range.len());
     if view.ndim() == 1 {
-        let bytes = transfer::to_bytes(py, &holding.with_view(part.clone()))?;
+        let bytes = transfer::to_bytes(py, &content.with_view(part.clone()))?;
         let values = list(py, &part, &bytes)?.repr()?;
         text.push_str(values.to_str()?.trim_matches(['[', ']']));
         return Ok(());
@@ -219,7 +219,7 @@ fn run(
         if row > 0 {
             text.push_str(", ");
         }
-        elements(py, holding, &part.row(row), text)?;
+        elements(py, content, &part.row(row), text)?;
     }
     Ok(())
 }

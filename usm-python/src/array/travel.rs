@@ -16,7 +16,7 @@ use crate::array::dtype::PyDtype;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::defaults;
 use crate::device::runtime::{self, Stream};
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::import;
 use crate::process::pickled;
 use crate::storage::Storage;
@@ -92,30 +92,31 @@ pub(crate) fn _rebuild_array<'py>(
     readonly: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, Array>> {
     pickled::read(py, "an array", || {
-        let altered =
+        let content_error =
             |what: &str, error: PyErr| Class::Interface.error(format!("{what}: {}", error.value(py)));
         // One extent above the limit is enough for the error about them.
         let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
-        let extents: Vec<i64> = extents.map_err(|error| altered("shape", error))?;
-        let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
+        let extents: Vec<i64> = extents.map_err(|error| content_error("shape", error))?;
+        let element = dtype.cast::<PyDtype>().map_err(|error| content_error("dtype", error.into()))?.get();
         let kind = import::kind(pickled::text("kind", kind)?)?;
         let selector = pickled::text("selector", selector)?;
-        let readonly: bool = readonly.extract().map_err(|error| altered("readonly", error))?;
-        let held = Held::new(content, false).map_err(|error| altered("content", error))?;
-        let view = View::contiguous(element.dtype, &extents).map_err(|error| altered("shape", error))?;
+        let readonly: bool = readonly.extract().map_err(|error| content_error("readonly", error))?;
+        let buffer = HeldBuffer::new(content, false).map_err(|error| content_error("content", error))?;
+        let view =
+            View::contiguous(element.dtype, &extents).map_err(|error| content_error("shape", error))?;
         let view = View { descr: element.descr.clone(), ..view };
-        if view.nbytes() != held.len() {
-            let (has, needs) = (held.len(), view.nbytes());
+        if view.nbytes() != buffer.len() {
+            let (has, needs) = (buffer.len(), view.nbytes());
             return Err(Class::Interface.error(format!("content has {has} bytes, the elements need {needs}")));
         }
         let stream = queue_of_pickle(py, selector)?;
-        let may_be_shared = readonly || held.raw().readonly == 0;
-        if stream.is_host() && kind != AllocKind::Device && may_be_shared && held.len() > 0 {
-            return adopt(py, content, held, stream, kind, view, readonly);
+        let may_be_shared = readonly || buffer.raw().readonly == 0;
+        if stream.is_host() && kind != AllocKind::Device && may_be_shared && buffer.len() > 0 {
+            return adopt(py, content, buffer, stream, kind, view, readonly);
         }
         let write = || {
-            let storage = Storage::allocate(&stream, kind, held.len(), 0)?;
-            storage.write(&stream.queue, 0, held)?;
+            let storage = Storage::allocate(&stream, kind, buffer.len(), 0)?;
+            storage.write(&stream.queue, 0, buffer)?;
             Ok::<_, crate::text::error::Failure>(storage.restricted(readonly))
         };
         let storage = py.detach(write).or_raise()?;
@@ -127,15 +128,15 @@ pub(crate) fn _rebuild_array<'py>(
 fn adopt<'py>(
     py: Python<'py>,
     content: &Bound<'py, PyAny>,
-    held: Held,
+    content_buffer: HeldBuffer,
     stream: Arc<Stream>,
     kind: AllocKind,
     view: View,
     readonly: bool,
 ) -> PyResult<Bound<'py, Array>> {
-    let (address, high) = (held.pointer() as u64, held.len() as i64);
-    debug_assert!(NonNull::new(held.pointer()).is_some(), "a buffer with bytes has an address");
-    let owner = Owner { object: Some(content.clone().unbind()), keeper: Keeper::Buffer(held) };
+    let (address, high) = (content_buffer.pointer() as u64, content_buffer.len() as i64);
+    debug_assert!(NonNull::new(content_buffer.pointer()).is_some(), "a buffer with bytes has an address");
+    let owner = Owner { object: Some(content.clone().unbind()), keeper: Keeper::Buffer(content_buffer) };
     // SAFETY: on the host every kind is plain memory. The exporter keeps these bytes alive and in
     // place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, Extent { low: 0, high }), readonly) }
@@ -148,7 +149,7 @@ fn queue_of_pickle(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
     if let Err(error) = selector.parse::<Selector>() {
         return Err(Class::Interface.error(format!("selector {selector:?}: {error}")));
     }
-    let missing = match runtime::select(py, selector) {
+    let reason = match runtime::select(py, selector) {
         Ok(entry) => return entry.scope()?.queue(),
         Err(error) => error,
     };
@@ -157,7 +158,7 @@ fn queue_of_pickle(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
         let text = format!(
             "the array's device {selector} is not here, so it is on {}: {}",
             Selector::of(stream.context().info()),
-            missing.value(py)
+            reason.value(py)
         );
         py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>(), 2))?;
     }

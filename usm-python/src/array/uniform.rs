@@ -22,14 +22,14 @@ enum Values {
 }
 
 /// The values as `float64` or `int64` in host memory; `None` if they are not uniform, or of another
-/// type than `wanted`.
-pub(crate) fn of_numbers(obj: &Bound<'_, PyAny>, wanted: Option<Dtype>) -> PyResult<Option<Side>> {
+/// type than `target`.
+pub(crate) fn of_numbers(obj: &Bound<'_, PyAny>, target: Option<Dtype>) -> PyResult<Option<Side>> {
     // SAFETY: the interpreter is attached, and `obj` keeps everything in it alive: no code of
     // Python runs here that could change a list.
     let Some((extents, values)) = (unsafe { announced(obj.as_ptr()) }) else { return Ok(None) };
     let kind = if values == Values::Floats { Kind::Float } else { Kind::Int };
     let Some(dtype) = Dtype::number(kind, 8) else { return Ok(None) };
-    if wanted.is_some_and(|wanted| wanted != dtype) {
+    if target.is_some_and(|target_type| target_type != dtype) {
         return Ok(None);
     }
     let Ok(view) = View::contiguous(dtype, &extents) else { return Ok(None) };

@@ -49,11 +49,13 @@ impl View {
             return Ok(Self::of(dtype, usm_array::Layout::of_normal(whole as usize, shape, strides, 0)));
         }
         // The shape is an argument here, no part of a dictionary.
-        let refused = |error: usm_interface::Error| Class::Request.error(error.to_string());
+        let request_error = |error: usm_interface::Error| Class::Request.error(error.to_string());
         if shape.len() <= FEW_DIMS {
-            return Ok(Self::of_layout(&Layout::<FEW_DIMS>::new(dtype, shape, None, 0).map_err(refused)?));
+            return Ok(Self::of_layout(
+                &Layout::<FEW_DIMS>::new(dtype, shape, None, 0).map_err(request_error)?,
+            ));
         }
-        Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).map_err(refused)?))
+        Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).map_err(request_error)?))
     }
 
     /// A checked layout on a storage that starts at its lowest byte.
@@ -162,9 +164,9 @@ impl View {
     where
         I: Iterator<Item = Borrowed<'a, 'py, PyAny>>,
     {
-        let consuming = keys().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
-        if consuming > self.ndim() {
-            let message = format!("{consuming} indices for an array of {} dimensions", self.ndim());
+        let index_count = keys().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
+        if index_count > self.ndim() {
+            let message = format!("{index_count} indices for an array of {} dimensions", self.ndim());
             return Err(PyIndexError::new_err(message));
         }
         let mut selection = self.select();
@@ -177,7 +179,7 @@ impl View {
                     return Err(PyIndexError::new_err("an index has only one ellipsis"));
                 }
                 ellipsis = true;
-                selection.all(self.ndim() - consuming).or_raise()?;
+                selection.all(self.ndim() - index_count).or_raise()?;
             } else if let Ok(slice) = key.cast::<PySlice>() {
                 let extent = selection.extent().unwrap_or_default() as isize;
                 let indices = slice.indices(extent)?;

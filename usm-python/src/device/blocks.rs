@@ -15,14 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::process::attribute;
-use crate::process::once::{Once, name};
+use crate::process::once::{LazyCell, name};
 
 /// The content of a block.
 type Content = Arc<dyn Any + Send + Sync>;
 
 /// The open blocks of one sort.
 pub(crate) struct Blocks {
-    variable: Once<Variable>,
+    variable: LazyCell<Variable>,
     /// Whether there ever was a block. Until then the variable is not read.
     used: AtomicBool,
 }
@@ -85,7 +85,7 @@ impl Block {
 
 impl Blocks {
     pub(crate) const fn new() -> Self {
-        Self { variable: Once::new(), used: AtomicBool::new(false) }
+        Self { variable: LazyCell::new(), used: AtomicBool::new(false) }
     }
 
     /// Whether there ever was a block.
@@ -157,11 +157,11 @@ impl Blocks {
         let of_place = blocks(&stack).rev().find(|block| block.get().place() == place);
         let of_other_context = || variable.open_at(py, place);
         let of_owner = || blocks(&stack).rev().find(|block| block.get().owner.is(owner));
-        let found = match of_place {
+        let open_block = match of_place {
             Some(block) => Some(block),
             None => of_other_context()?.or_else(of_owner),
         };
-        let Some(block) = found else { return Ok(None) };
+        let Some(block) = open_block else { return Ok(None) };
         variable.forget(&block)?;
         let token = block.get().take_token();
         let began_here = token.is_some_and(|token| variable.reset(py, token));
@@ -250,15 +250,16 @@ fn frame(py: Python<'_>) -> usize {
     let frame = unsafe { ffi::PyEval_GetFrame() };
     // SAFETY: a frame of this thread, which runs meanwhile.
     let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, frame.cast()) };
-    while let Some(here) = &frame {
-        let name = here.getattr(name!(py, "f_globals")).and_then(|all| all.get_item(name!(py, "__name__")));
+    while let Some(current_frame) = &frame {
+        let name =
+            current_frame.getattr(name!(py, "f_globals")).and_then(|all| all.get_item(name!(py, "__name__")));
         let is_library = name.is_ok_and(|name| {
             name.cast::<PyString>().is_ok_and(|name| name.to_str().is_ok_and(|name| name == "contextlib"))
         });
         if !is_library {
-            return here.as_ptr().addr();
+            return current_frame.as_ptr().addr();
         }
-        frame = here.getattr(name!(py, "f_back")).ok().filter(|frame| !frame.is_none());
+        frame = current_frame.getattr(name!(py, "f_back")).ok().filter(|frame| !frame.is_none());
     }
     0
 }

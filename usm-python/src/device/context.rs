@@ -88,7 +88,7 @@ impl PyContext {
     fn can_access_peer(&self, peer: &Self) -> PyResult<bool> {
         match self.0.context.can_access_peer(&peer.0.context) {
             Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => Ok(false),
-            said => said.or_raise(),
+            other => other.or_raise(),
         }
     }
 
@@ -126,14 +126,14 @@ impl PyContext {
 /// accepted values.
 pub(crate) fn device_of(
     py: Python<'_>,
-    given: Option<&Bound<'_, PyAny>>,
+    argument: Option<&Bound<'_, PyAny>>,
     (name, fits): (&str, &str),
 ) -> PyResult<PyDevice> {
-    let Some(given) = given.filter(|given| !given.is_none()) else {
+    let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
         return defaults::device(py);
     };
-    if let Ok(device) = given.cast::<PyDevice>() {
+    if let Ok(device) = argument.cast::<PyDevice>() {
         return Ok(device.get().clone());
     }
-    defaults::select(py, argument::text(name, given, fits)?)
+    defaults::select(py, argument::text(name, argument, fits)?)
 }

@@ -51,8 +51,8 @@ pub(crate) fn device(py: Python<'_>) -> PyResult<PyDevice> {
 pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<PyDevice> {
     let names_no_runtime = text.parse::<Selector>().is_ok_and(|it| it.backend.is_none() && !it.sycl);
     if names_no_runtime && let Ok(default) = device(py) {
-        let near = format!("{}:{text}", default.0.info.backend.name());
-        if let Ok(entry) = runtime::select(py, &near) {
+        let selector = format!("{}:{text}", default.0.info.backend.name());
+        if let Ok(entry) = runtime::select(py, &selector) {
             return Ok(PyDevice(Arc::clone(entry)));
         }
     }
@@ -60,13 +60,13 @@ pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<PyDevice> {
 }
 
 /// Ends a block of `owner` and waits for its queue.
-fn leave(owner: &Bound<'_, PyAny>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
+fn leave(owner: &Bound<'_, PyAny>, exception: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = owner.py();
     let Some(left) = OPEN.leave(owner)? else { return Ok(()) };
     match PyQueue(left).wait(py, WAIT) {
         // The exception from inside the block has precedence.
-        Err(error) if !raised.is_none() => {
-            raised.call_method1(name!(py, "add_note"), (format!("the queue then failed: {error}"),))?;
+        Err(error) if !exception.is_none() => {
+            exception.call_method1(name!(py, "add_note"), (format!("the queue then failed: {error}"),))?;
             Ok(())
         }
         outcome => outcome,

@@ -96,7 +96,7 @@ impl PyDevice {
         let scope = self.0.scope()?;
         match py.detach(|| scope.context.free_memory()) {
             Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => Ok(None),
-            said => said.or_raise().map(Some),
+            other => other.or_raise().map(Some),
         }
     }
 

@@ -53,19 +53,19 @@ impl PyQueue {
     #[pyo3(signature = (device=None, in_order=true, *, timed=false))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, in_order: bool, timed: bool) -> PyResult<Self> {
         let scope = match device {
-            Some(given) if given.is_instance_of::<PyContext>() => {
-                Arc::clone(&given.cast::<PyContext>()?.get().0)
+            Some(argument) if argument.is_instance_of::<PyContext>() => {
+                Arc::clone(&argument.cast::<PyContext>()?.get().0)
             }
-            Some(given) if sycl::looks_like_queue(given)? => {
+            Some(argument) if sycl::looks_like_queue(argument)? => {
                 // Its properties were chosen when it was made.
                 return match timed {
                     true => Err(PyValueError::new_err(
                         "timed: make the dpctl queue with property=\"enable_profiling\"",
                     )),
-                    false => sycl::stream_of(given).map(Self),
+                    false => sycl::stream_of(argument).map(Self),
                 };
             }
-            Some(given) if let Some(stream) = cuda::stream_of(given)? => {
+            Some(argument) if let Some(stream) = cuda::stream_of(argument)? => {
                 return match timed {
                     true => Err(PyValueError::new_err(
                         "timed: a queue over another library's stream has no times",
@@ -193,9 +193,9 @@ impl PyEvent {
     /// `await event`: waits in a thread of the loop's, at most 30 seconds, as `wait` does.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+        let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
         let wait = slf.getattr("wait")?;
-        running.call_method1("run_in_executor", (py.None(), wait))?.call_method0("__await__")
+        event_loop.call_method1("run_in_executor", (py.None(), wait))?.call_method0("__await__")
     }
 
     fn __repr__(&self) -> &'static str {
@@ -219,25 +219,23 @@ pub(crate) fn wait(
     tell: impl Fn() -> Result<()> + Sync,
 ) -> PyResult<()> {
     let limit = Limit::seconds(timeout)?;
-    let reported = |error: Error| match py.detach(&tell) {
-        Err(said) if !is_timeout(&said) => said,
+    let first_failure = |error: Error| match py.detach(&tell) {
+        Err(failure) if !is_timeout(&failure) => failure,
         _ => error,
     };
     let outcome = match limit.in_slices(py, &pending)? {
         Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
             true => error,
-            false => reported(error),
+            false => first_failure(error),
         }),
         Err(error) if is_timeout(&error) => Err(error),
         // Work in flight has no event. If its failure is reported once, all other work has events
         // now.
         Err(error) => {
-            let error = reported(error);
+            let error = first_failure(error);
             let wait_for_others = || {
                 let others = limit.in_slices(py, &pending)?;
-                others
-                    .map(|others| limit.outcome(py, others.events()))
-                    .map_or(Ok(()), |ended| ended.map(drop))
+                others.map(|others| limit.outcome(py, others.events())).map_or(Ok(()), |end| end.map(drop))
             };
             wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
             Err(error)

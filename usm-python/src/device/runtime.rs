@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use usm::{Absence, OpenError, Opened, Runtimes};
+use usm::{Absence, OpenError, OpenRuntime, Runtimes};
 use usm_core::backend::{Dyn, DynDevice, EventOps};
 use usm_core::ends::ForkOnce;
 use usm_core::{
@@ -105,8 +105,8 @@ impl Scope {
         if let Some(queue) = self.queue.get() {
             return Ok(Arc::clone(queue));
         }
-        let made = Stream::new(self.context.queue(QueueOrder::InOrder).or_raise()?, self);
-        Ok(Arc::clone(self.queue.get_or_init(|| made)))
+        let stream = Stream::new(self.context.queue(QueueOrder::InOrder).or_raise()?, self);
+        Ok(Arc::clone(self.queue.get_or_init(|| stream)))
     }
 }
 
@@ -128,8 +128,8 @@ impl Entry {
         if let Some(scope) = self.scope.get() {
             return Ok(Arc::clone(scope));
         }
-        let made = Scope::new(self.device.context().or_raise()?);
-        let scope = Arc::clone(self.scope.get_or_init(|| made));
+        let new_scope = Scope::new(self.device.context().or_raise()?);
+        let scope = Arc::clone(self.scope.get_or_init(|| new_scope));
         if self.info.backend == BackendKind::Sycl {
             remember(&scope);
         }
@@ -143,7 +143,7 @@ impl Entry {
 
 /// The runtimes, with SYCL's library at Python's place, and the devices of each once they were
 /// listed.
-struct Known {
+struct RuntimeState {
     runtimes: Runtimes,
     /// In the order of [`LISTED`].
     entries: [ForkOnce<Vec<Arc<Entry>>>; LISTED.len()],
@@ -155,7 +155,7 @@ struct Known {
 const LISTED: [BackendKind; 5] =
     [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
 
-static KNOWN: ForkOnce<Known> = ForkOnce::new();
+static KNOWN: ForkOnce<RuntimeState> = ForkOnce::new();
 
 /// Contexts on native SYCL contexts, so that one native context always gives the same context. A
 /// bounded list: a removed one lives on in memory allocated or imported through it.
@@ -204,8 +204,8 @@ pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
 /// it, but a thread that imports that module holds its lock, for which a forked child would wait.
 fn find_spec<'py>(py: Python<'py>, package: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let sys = py.import("sys")?;
-    if let Ok(imported) = sys.getattr("modules")?.get_item(package) {
-        let spec = imported.getattr("__spec__")?;
+    if let Ok(module) = sys.getattr("modules")?.get_item(package) {
+        let spec = module.getattr("__spec__")?;
         return Ok((!spec.is_none()).then_some(spec));
     }
     for finder in sys.getattr("meta_path")?.try_iter()? {
@@ -237,7 +237,7 @@ fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     Ok(None)
 }
 
-fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> {
+fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<OpenRuntime, Absence> {
     let path = match path {
         Err(error) => return Err(Absence::Other(error.clone())),
         Ok(None) => return Err(Absence::Other("the package dpctl is not installed".to_owned())),
@@ -249,25 +249,25 @@ fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> 
         ErrorKind::LibraryNotFound { .. } | ErrorKind::Forked => Absence::Failed(error),
         _ => Absence::Other(format!("{}: {error}", path.display())),
     })?;
-    Ok(Opened::new(Dyn::new(library), Some(path)))
+    Ok(OpenRuntime::new(Dyn::new(library), Some(path)))
 }
 
-fn known(py: Python<'_>) -> &'static Known {
-    if let Some(known) = KNOWN.get() {
-        return known;
+fn known(py: Python<'_>) -> &'static RuntimeState {
+    if let Some(state) = KNOWN.get() {
+        return state;
     }
     // Without the cell's lock: the search for a package may release the interpreter. A second
     // thread that waited for the lock with the interpreter held would block the first one.
     let path = library_path(py).map_err(|error| error.to_string());
     let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
-    KNOWN.get_or_make(|| Known { runtimes, entries: Default::default() })
+    KNOWN.get_or_make(|| RuntimeState { runtimes, entries: Default::default() })
 }
 
 /// The devices of a [`LISTED`] runtime. Opens it.
 fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
-    let known = known(py);
-    let place = LISTED.iter().zip(&known.entries).find(|(listed, _)| **listed == kind);
-    let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
+    let state = known(py);
+    let place = LISTED.iter().zip(&state.entries).find(|(candidate, _)| **candidate == kind);
+    let Some(((_, cell), runtime)) = place.zip(state.runtimes.get(kind)) else { return &[] };
     // The runtime is opened, and waited for, without the interpreter.
     let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
     if let Some(entries) = cell.get() {
@@ -286,8 +286,8 @@ fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
 
 /// The devices of an opened runtime.
 fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
-    let place = LISTED.iter().position(|listed| *listed == kind);
-    let cell = KNOWN.get().zip(place).and_then(|(known, place)| known.entries[place].get());
+    let place = LISTED.iter().position(|candidate| *candidate == kind);
+    let cell = KNOWN.get().zip(place).and_then(|(state, place)| state.entries[place].get());
     cell.map_or(&[], Vec::as_slice)
 }
 
@@ -295,11 +295,11 @@ fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
 /// if it was opened, then the host, which always works. An absent native runtime is no failure:
 /// SYCL reaches the same devices.
 pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
-    let listed = LISTED.into_iter().flat_map(move |kind| match kind {
+    let devices = LISTED.into_iter().flat_map(move |kind| match kind {
         BackendKind::Hip => open_entries(kind),
         _ => entries_of(py, kind),
     });
-    listed.chain(host().ok())
+    devices.chain(host().ok())
 }
 
 /// Opens HIP, unless it is open.
@@ -336,9 +336,9 @@ pub(crate) fn check_all_listed(py: Python<'_>) -> PyResult<()> {
 
 /// The opened library, for destructors: opens nothing and raises nothing.
 pub(crate) fn sycl_if_open() -> Option<Dpctl> {
-    let known = KNOWN.get()?;
-    known.entries[0].get()?;
-    let runtime = known.runtimes.get(LISTED[0])?;
+    let state = KNOWN.get()?;
+    state.entries[0].get()?;
+    let runtime = state.runtimes.get(LISTED[0])?;
     runtime.devices().ok()?;
     runtime.backend()?.downcast_ref::<Dpctl>().copied()
 }
@@ -378,8 +378,8 @@ pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
     if let Some(stream) = STREAM.get() {
         return Ok(stream);
     }
-    let made = host()?.scope()?.queue()?;
-    Ok(STREAM.get_or_init(|| made))
+    let queue = host()?.scope()?.queue()?;
+    Ok(STREAM.get_or_init(|| queue))
 }
 
 fn refused(error: OpenError) -> PyErr {
@@ -419,9 +419,9 @@ static MADE: Mutex<Vec<Weak<Scope>>> = Mutex::new(Vec::new());
 
 /// Notes a context that a user made.
 pub(crate) fn note_made(_attached: Python<'_>, scope: &Arc<Scope>) {
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.retain(|known| known.strong_count() > 0);
-    made.push(Arc::downgrade(scope));
+    let mut scopes = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    scopes.retain(|weak| weak.strong_count() > 0);
+    scopes.push(Arc::downgrade(scope));
 }
 
 /// The contexts that users made and that live.
@@ -435,7 +435,7 @@ pub(crate) fn scopes(py: Python<'_>) -> Vec<Arc<Scope>> {
         entries(py).filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();
     let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     for scope in contexts.iter() {
-        if !scopes.iter().any(|known| known.context.id() == scope.context.id()) {
+        if !scopes.iter().any(|other| other.context.id() == scope.context.id()) {
             scopes.push(Arc::clone(scope));
         }
     }

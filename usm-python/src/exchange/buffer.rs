@@ -21,12 +21,12 @@ use crate::exchange::dictionary;
 use crate::text::error::Class;
 
 /// A held buffer of another object: one contiguous range of bytes.
-pub(crate) struct Held {
+pub(crate) struct HeldBuffer {
     /// On the heap, because exporters may keep a pointer to it.
     raw: Box<ffi::Py_buffer>,
 }
 
-impl Held {
+impl HeldBuffer {
     /// The object's bytes.
     ///
     /// # Errors
@@ -36,8 +36,8 @@ impl Held {
         let plain = object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>();
         // A consumer that asks only for bytes does not learn their type.
         if !plain
-            && let Ok(described) = Self::with_flags(object, ffi::PyBUF_FULL_RO)
-            && described.has_objects()
+            && let Ok(buffer) = Self::with_flags(object, ffi::PyBUF_FULL_RO)
+            && buffer.has_objects()
         {
             return Err(crate::text::error::interface(Error::new(
                 TypeError::ObjectPointer,
@@ -81,16 +81,16 @@ impl Held {
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for HeldBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held").field("address", &self.pointer()).field("bytes", &self.len()).finish()
     }
 }
 
 // SAFETY: the bytes are the exporter's, which stay while the buffer is held.
-unsafe impl StableBytes for Held {}
+unsafe impl StableBytes for HeldBuffer {}
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBuffer {
     /// The bytes. Other Python threads may change them meanwhile, as with any buffer.
     fn as_ref(&self) -> &[u8] {
         if self.len() == 0 {
@@ -101,7 +101,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-impl AsMut<[u8]> for Held {
+impl AsMut<[u8]> for HeldBuffer {
     /// The bytes if the buffer is writable.
     fn as_mut(&mut self) -> &mut [u8] {
         if self.len() == 0 || self.raw.readonly != 0 {
@@ -113,11 +113,11 @@ impl AsMut<[u8]> for Held {
 }
 
 // SAFETY: `drop` alone returns the structure to its exporter, with the interpreter attached.
-unsafe impl Send for Held {}
+unsafe impl Send for HeldBuffer {}
 // SAFETY: shared access reads plain fields.
-unsafe impl Sync for Held {}
+unsafe impl Sync for HeldBuffer {}
 
-impl Drop for Held {
+impl Drop for HeldBuffer {
     fn drop(&mut self) {
         // At the very end of the process there is no interpreter to return it to.
         // SAFETY: filled by `PyObject_GetBuffer`, and released once, with the interpreter attached.
@@ -156,20 +156,20 @@ fn with_byte_order(dtype: Dtype, code: &str) -> String {
 
 /// The codec's format for the element, through the dictionary that would describe it.
 fn codec_format(view: &View) -> PyResult<String> {
-    let refused = |error: usm_interface::Error| {
+    let layout_error = |error: usm_interface::Error| {
         Class::Access.error(format!("elements of type {} have no buffer format: {error}", view.dtype))
     };
     let typestr = view.dtype.to_string();
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
     let mut table = view.descr.as_deref().map_or(Vec::new(), |members| dictionary::table(members));
     let descr = match &view.descr {
-        Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(refused)?),
+        Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(layout_error)?),
         None => None,
     };
     let raw = Raw { shape: Some(&[]), typestr: Some(Str::new(&typestr)), descr, ..Raw::default() };
-    let element = raw.validate::<1>(Protocol::Array, &policy).map_err(refused)?;
+    let element = raw.validate::<1>(Protocol::Array, &policy).map_err(layout_error)?;
     let mut text = String::new();
-    let buffer = element.to_buffer().map_err(refused)?;
+    let buffer = element.to_buffer().map_err(layout_error)?;
     buffer.write_format(&mut text).map_err(|_| Class::Access.error("the format cannot be written"))?;
     Ok(text)
 }
@@ -200,30 +200,30 @@ pub(crate) unsafe fn fill(
     // SAFETY: not null, and the caller's promise. The protocol demands `obj` NULL when an error is
     // raised.
     unsafe { (*raw).obj = std::ptr::null_mut() };
-    let asked = |flag: c_int| flags & flag == flag;
-    if readonly && asked(ffi::PyBUF_WRITABLE) {
+    let has_flag = |flag: c_int| flags & flag == flag;
+    if readonly && has_flag(ffi::PyBUF_WRITABLE) {
         return Err(PyBufferError::new_err("the array is read-only"));
     }
     let contiguous = view.is_c_contiguous();
-    let refused = (asked(ffi::PyBUF_C_CONTIGUOUS) && !contiguous)
-        || (asked(ffi::PyBUF_F_CONTIGUOUS) && !view.is_f_contiguous())
-        || (asked(ffi::PyBUF_ANY_CONTIGUOUS) && !contiguous && !view.is_f_contiguous())
-        || (!asked(ffi::PyBUF_STRIDES) && !contiguous);
-    if refused {
+    let is_refused = (has_flag(ffi::PyBUF_C_CONTIGUOUS) && !contiguous)
+        || (has_flag(ffi::PyBUF_F_CONTIGUOUS) && !view.is_f_contiguous())
+        || (has_flag(ffi::PyBUF_ANY_CONTIGUOUS) && !contiguous && !view.is_f_contiguous())
+        || (!has_flag(ffi::PyBUF_STRIDES) && !contiguous);
+    if is_refused {
         return Err(PyBufferError::new_err("the array is not contiguous in the way that is asked for"));
     }
     // A consumer that does not request the format reads bytes, which every element has.
-    let format = if asked(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
+    let format = if has_flag(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
     let export = Export { format, shape: view.shape().clone(), strides: view.strides().clone() };
-    let kept = Box::into_raw(Box::new(export));
+    let export_pointer = Box::into_raw(Box::new(export));
     // SAFETY: just made and not yet published.
-    let export = unsafe { &*kept };
+    let export = unsafe { &*export_pointer };
     let with = |flag: c_int, array: &[isize]| {
-        if asked(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
+        if has_flag(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
     };
     let format =
-        if asked(ffi::PyBUF_FORMAT) { export.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
-    let filled = ffi::Py_buffer {
+        if has_flag(ffi::PyBUF_FORMAT) { export.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+    let py_buffer = ffi::Py_buffer {
         buf: pointer.cast::<c_void>(),
         obj: owner.into_ptr(),
         len: view.nbytes() as isize,
@@ -234,11 +234,11 @@ pub(crate) unsafe fn fill(
         shape: with(ffi::PyBUF_ND, &export.shape),
         strides: with(ffi::PyBUF_STRIDES, &export.strides),
         suboffsets: std::ptr::null_mut(),
-        internal: kept.cast(),
+        internal: export_pointer.cast(),
     };
     // SAFETY: the caller's promise. The structure points into `internal`, which lives until the
     // release.
-    unsafe { raw.write(filled) };
+    unsafe { raw.write(py_buffer) };
     Ok(())
 }
 
@@ -248,7 +248,7 @@ pub(crate) unsafe fn fill(
 /// `raw` was filled by [`fill`] and is being released.
 pub(crate) unsafe fn release(raw: *mut ffi::Py_buffer) {
     // SAFETY: the caller's promise.
-    let kept = unsafe { (*raw).internal };
+    let internal = unsafe { (*raw).internal };
     // SAFETY: the box that `fill` made, freed once.
-    drop(unsafe { Box::from_raw(kept.cast::<Export>()) });
+    drop(unsafe { Box::from_raw(internal.cast::<Export>()) });
 }

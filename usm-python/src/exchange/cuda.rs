@@ -18,7 +18,7 @@ use usm_interface::{Extent, Policy, Protocol, SyclObject};
 use crate::array::Array;
 use crate::device::runtime::{self, Entry, Stream};
 use crate::exchange::bounds;
-use crate::exchange::dictionary::{self, Checked};
+use crate::exchange::dictionary::{self, CheckedArray};
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::process::attribute;
@@ -38,8 +38,8 @@ fn default_stream_number(backend: BackendKind) -> u64 {
 /// Imports memory behind `__cuda_array_interface__` without a copy. Asks the driver for the
 /// memory's owner and size. Orders usm's work after the work on the producer's stream.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    let Some((dict, checked)) = statement(object)? else { return Ok(None) };
-    adopt(object, dict, checked).map(Some)
+    let Some((dict, statement_read)) = statement(object)? else { return Ok(None) };
+    adopt(object, dict, statement_read).map(Some)
 }
 
 /// The memory of a producer that also has DLPack, which refused with `refusal`. The dictionary
@@ -59,12 +59,12 @@ pub(crate) fn import_beyond_dlpack<'py>(
     // CuPy's DLPack has the wrong numbers for strides below 0, its dictionary the right ones.
     let is_ours = Class::Interface.is_of(&refusal, py);
     let goes_backwards =
-        |checked: &Checked<'_>| is_ours && checked.view.strides().iter().any(|stride| *stride < 0);
+        |entry: &CheckedArray<'_>| is_ours && entry.view.strides().iter().any(|stride| *stride < 0);
     let has_no_type =
-        |checked: &Checked<'_>| DataType::of(checked.view.dtype).is_none() || !checked.view.dtype.is_native();
+        |entry: &CheckedArray<'_>| DataType::of(entry.view.dtype).is_none() || !entry.view.dtype.is_native();
     match statement(object) {
-        Ok(Some((dict, checked))) if has_no_type(&checked) || goes_backwards(&checked) => {
-            adopt(object, dict, checked)
+        Ok(Some((dict, entry))) if has_no_type(&entry) || goes_backwards(&entry) => {
+            adopt(object, dict, entry)
         }
         Err(error) if !of_producer(&error) => Err(error),
         _ => Err(refusal),
@@ -97,23 +97,23 @@ pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyR
 }
 
 /// The dictionary of an object that has one, checked.
-fn statement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyDict>, Checked<'py>)>> {
+fn statement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyDict>, CheckedArray<'py>)>> {
     let name = name!(object.py(), "__cuda_array_interface__");
     let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
-    let checked = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
-    Ok(Some((dict, checked)))
+    let array = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
+    Ok(Some((dict, array)))
 }
 
 fn adopt<'py>(
     object: &Bound<'py, PyAny>,
     dict: Bound<'py, PyDict>,
-    checked: Checked<'py>,
+    array: CheckedArray<'py>,
 ) -> PyResult<Bound<'py, Array>> {
     let py = object.py();
-    let Checked { view, extent, address, readonly, stream: order, .. } = checked;
+    let CheckedArray { view, extent, address, readonly, stream: order, .. } = array;
     let (mut stream, kind) = match locate(py, BackendKind::Cuda, extent, address, 0) {
-        Ok(found) => found,
+        Ok(place) => place,
         // AMD's bindings provide the dictionary for HIP memory too, and it names no runtime. So
         // HIP is tried if the program has opened it.
         Err(cuda) if runtime::has_hip() => locate(py, BackendKind::Hip, extent, address, 0)
@@ -187,8 +187,8 @@ pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<
         }
         _ => "CUDA",
     };
-    let here = |entry: &&Arc<Entry>| entry.info.backend == backend && entry.info.ordinal as i32 == id;
-    match runtime::entries(py).find(here) {
+    let is_device = |entry: &&Arc<Entry>| entry.info.backend == backend && entry.info.ordinal as i32 == id;
+    match runtime::entries(py).find(is_device) {
         Some(entry) => entry.scope()?.queue(),
         None => {
             let reason = runtime::absence_reason(py, backend);
@@ -346,8 +346,8 @@ pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgume
 pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let backend = side.stream.context().info().backend;
     if backend != BackendKind::Cuda {
-        let instead = if backend == BackendKind::Hip { "; HIP's is exchanged by __dlpack__" } else { "" };
-        let message = format!("memory that is not CUDA's has no __cuda_array_interface__{instead}");
+        let hint = if backend == BackendKind::Hip { "; HIP's is exchanged by __dlpack__" } else { "" };
+        let message = format!("memory that is not CUDA's has no __cuda_array_interface__{hint}");
         return Err(PyAttributeError::new_err(message));
     }
     let dict = export::bytes_dictionary(py, side)?;

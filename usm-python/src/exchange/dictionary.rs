@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::{Int, Str};
 use usm_interface::{
-    ByteOrder, Data, Dtype, EntryError, Error, ErrorKind, Extent, Field, Found, Interface, Key, Kind,
-    LayoutError, LimitError, Mode, Path, Policy, Protocol, Raw, Stream, SyclObject, TypeError, descr,
+    ByteOrder, Data, Dtype, EntryError, Error, ErrorKind, Extent, Field, Interface, Key, Kind, LayoutError,
+    LimitError, Mode, Path, Policy, Protocol, Raw, Stream, SyclObject, TypeError, ValueKind, descr,
     text::Lexer, typestr,
 };
 
 use crate::array::members::Members;
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::literal;
 use crate::process::once::name;
 use crate::text::argument;
@@ -31,7 +31,7 @@ pub(crate) fn table(descr: &str) -> Vec<Field<'_>> {
 }
 
 /// The result of a checked dictionary.
-pub(crate) struct Checked<'py> {
+pub(crate) struct CheckedArray<'py> {
     /// The view, on a storage that starts at the lowest byte.
     pub(crate) view: View,
     /// Bytes from `data[0]`; an empty range for an array without bytes.
@@ -43,13 +43,13 @@ pub(crate) struct Checked<'py> {
     /// The stream of CUDA's dictionary.
     pub(crate) stream: Stream,
     /// The buffer that replaces `data`.
-    pub(crate) held: Option<Held>,
+    pub(crate) buffer: Option<HeldBuffer>,
 }
 
 /// The entries of a protocol at one moment: no Python code runs while they are collected.
 #[derive(Default)]
 struct Entries<'py> {
-    found: [Option<Bound<'py, PyAny>>; KEYS],
+    values: [Option<Bound<'py, PyAny>>; KEYS],
 }
 
 const KEYS: usize = 10;
@@ -105,13 +105,13 @@ impl<'py> Entries<'py> {
                 };
                 next = name + 1;
                 // SAFETY: an entry of the dictionary.
-                entries.found[name] = Some(unsafe { Bound::from_borrowed_ptr(py, value) });
+                entries.values[name] = Some(unsafe { Bound::from_borrowed_ptr(py, value) });
             }
         }
         if !all {
-            for (name, found) in names.iter().zip(&mut entries.found) {
-                if found.is_none() {
-                    *found = dict.get_item(name)?;
+            for (name, slot) in names.iter().zip(&mut entries.values) {
+                if slot.is_none() {
+                    *slot = dict.get_item(name)?;
                 }
             }
         }
@@ -120,7 +120,7 @@ impl<'py> Entries<'py> {
 
     /// Takes an entry out.
     fn take(&mut self, key: usize) -> Option<Bound<'py, PyAny>> {
-        self.found[key].take()
+        self.values[key].take()
     }
 
     /// An entry for which None means absence.
@@ -138,7 +138,7 @@ pub(crate) fn read<'py>(
     protocol: Protocol,
     policy: &Policy,
     classify: impl Fn(&Bound<'py, PyAny>) -> SyclObject<'static>,
-) -> PyResult<Checked<'py>> {
+) -> PyResult<CheckedArray<'py>> {
     let mut entries = Entries::of(dict, protocol)?;
     let shape = sequence(entries.take(SHAPE), Key::Shape)?;
     match shape.as_ref().map_or(0, |shape| shape.len()) {
@@ -159,7 +159,7 @@ fn read_dimensions<'py, const N: usize>(
     policy: &Policy,
     shape: Option<Bound<'py, PyTuple>>,
     classify: impl Fn(&Bound<'py, PyAny>) -> SyclObject<'static>,
-) -> PyResult<Checked<'py>> {
+) -> PyResult<CheckedArray<'py>> {
     let mut extents = [0; N];
     let shape = match &shape {
         Some(shape) => Some(integers(shape, Key::Shape, &mut extents)?),
@@ -200,7 +200,7 @@ fn read_dimensions<'py, const N: usize>(
         Protocol::Cuda => (None, entries.present(STREAM).map(|value| stream(&value)).transpose()?),
         Protocol::Array => (None, None),
     };
-    let (data, held) = data(producer, entries.present(DATA), protocol)?;
+    let (data, buffer) = data(producer, entries.present(DATA), protocol)?;
     let raw = Raw {
         shape,
         typestr: typestr.map(Str::new),
@@ -219,13 +219,13 @@ fn read_dimensions<'py, const N: usize>(
         Some(typestr) if typestr.as_bytes().get(1) == Some(&b'V') => descr_text(entries, protocol)?,
         _ => None,
     };
-    let mut checked = match text {
+    let mut array = match text {
         None => number::<N>(&raw, protocol, policy)?,
         Some(text) => structure(raw, &text, protocol, policy)?,
     };
-    checked.syclobj = syclobj;
-    checked.held = held;
-    Ok(checked)
+    array.syclobj = syclobj;
+    array.buffer = buffer;
+    Ok(array)
 }
 
 /// The codec's checks and the kept part of their result, separate from the entries. Inlined
@@ -235,7 +235,7 @@ fn number<'py, const N: usize>(
     raw: &Raw<'_, '_>,
     protocol: Protocol,
     policy: &Policy,
-) -> PyResult<Checked<'py>> {
+) -> PyResult<CheckedArray<'py>> {
     match raw.validate::<N>(protocol, policy) {
         Ok(interface) if is_unnamed(interface.layout().dtype()) => Err(unnamed_error()),
         Ok(interface) => Ok(to_checked(&interface, None)),
@@ -270,16 +270,16 @@ pub(crate) fn is_ambiguous(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 fn to_checked<'py, const N: usize>(
     interface: &Interface<'_, '_, N>,
     descr: Option<Arc<Members>>,
-) -> Checked<'py> {
+) -> CheckedArray<'py> {
     let layout = interface.layout();
-    Checked {
+    CheckedArray {
         view: View { descr, ..View::of_layout(layout) },
         extent: layout.extent(),
         address: interface.address().unwrap_or(0),
         readonly: interface.readonly(),
         syclobj: None,
         stream: interface.stream(),
-        held: None,
+        buffer: None,
     }
 }
 
@@ -292,7 +292,7 @@ fn structure<'py>(
     text: &str,
     protocol: Protocol,
     policy: &Policy,
-) -> PyResult<Checked<'py>> {
+) -> PyResult<CheckedArray<'py>> {
     let mut table = table(text);
     let native_bar = protocol == Protocol::Sycl;
     let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
@@ -328,8 +328,8 @@ fn codec_error(kind: impl Into<ErrorKind>, path: Path) -> PyErr {
 
 #[cold]
 fn wrong_type(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
-    let found = if found.is_none() { Found::None } else { Found::Object };
-    codec_error(EntryError::WrongType { expected, found }, path)
+    let kind = if found.is_none() { ValueKind::None } else { ValueKind::Object };
+    codec_error(EntryError::WrongType { expected, found: kind }, path)
 }
 
 /// The value of an exact `int` that fits. No Python code runs.
@@ -411,7 +411,7 @@ fn data(
     producer: &Bound<'_, PyAny>,
     value: Option<Bound<'_, PyAny>>,
     protocol: Protocol,
-) -> PyResult<(Data, Option<Held>)> {
+) -> PyResult<(Data, Option<HeldBuffer>)> {
     let Some(value) = value else {
         return match protocol {
             Protocol::Cuda => Ok((Data::Absent, None)),
@@ -446,7 +446,7 @@ fn data(
 
 /// Uses an object's buffer instead of an address.
 #[cold]
-fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<Held>)> {
+fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<HeldBuffer>)> {
     let py = object.py();
     // SAFETY: an object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
@@ -459,13 +459,13 @@ fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Optio
             }
         });
     }
-    let held = Held::new(object, false).map_err(|error| {
-        let raised =
+    let buffer = HeldBuffer::new(object, false).map_err(|error| {
+        let exception =
             Class::Interface.error(format!("data: the buffer is not available: {}", error.value(py)));
-        raised.set_cause(py, Some(error));
-        raised
+        exception.set_cause(py, Some(error));
+        exception
     })?;
-    let (address, len) = (held.pointer() as u64, held.len() as u64);
-    let readonly = held.raw().readonly != 0;
-    Ok((Data::Buffer { address, len, readonly }, Some(held)))
+    let (address, len) = (buffer.pointer() as u64, buffer.len() as u64);
+    let readonly = buffer.raw().readonly != 0;
+    Ok((Data::Buffer { address, len, readonly }, Some(buffer)))
 }

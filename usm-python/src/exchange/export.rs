@@ -151,8 +151,8 @@ pub(crate) fn numpy_function<'py>(
     let Some(implementation) = function.getattr_opt(name!(py, "_implementation"))? else {
         return not_ours();
     };
-    let called = function.getattr(name!(py, "__name__"))?;
-    if TAKES_ERRORS_FOR_ANSWERS.iter().any(|known| called.eq(*known).unwrap_or(false)) {
+    let function_name = function.getattr(name!(py, "__name__"))?;
+    if TAKES_ERRORS_FOR_ANSWERS.iter().any(|listed_name| function_name.eq(*listed_name).unwrap_or(false)) {
         for argument in arguments.iter().chain(keywords.values()) {
             if is_of_this_module(&argument.get_type())? {
                 numpy.call_method1(name!(py, "asarray"), (argument,))?;

@@ -17,9 +17,9 @@ use crate::device::defaults;
 use crate::device::runtime::{self, Stream};
 use crate::exchange::array_method;
 use crate::exchange::arrow;
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::cuda;
-use crate::exchange::dictionary::{self, Checked};
+use crate::exchange::dictionary::{self, CheckedArray};
 use crate::exchange::dlpack;
 use crate::exchange::ndarray;
 use crate::exchange::pep3118;
@@ -67,8 +67,8 @@ pub(crate) unsafe fn adopt(
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
     // SAFETY: the caller's promise.
-    let holding = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
-    Array::new(holding).into_object(py)
+    let content = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
+    Array::new(content).into_object(py)
 }
 
 /// An array without bytes. It keeps no reference to its producer.
@@ -91,8 +91,8 @@ pub(crate) fn empty(
 /// The errors of `read`, and `RecursionError`.
 #[inline]
 pub(crate) fn with_recursion_guard<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    struct Entered;
-    impl Drop for Entered {
+    struct RecursionGuard;
+    impl Drop for RecursionGuard {
         fn drop(&mut self) {
             // SAFETY: the same thread entered one recursive call for this value.
             unsafe { ffi::Py_LeaveRecursiveCall() };
@@ -102,7 +102,7 @@ pub(crate) fn with_recursion_guard<T>(py: Python<'_>, read: impl FnOnce() -> PyR
     if unsafe { ffi::Py_EnterRecursiveCall(c" while an array is imported".as_ptr()) } != 0 {
         return Err(PyErr::fetch(py));
     }
-    let _entered = Entered;
+    let _entered = RecursionGuard;
     read()
 }
 
@@ -126,7 +126,7 @@ fn read<'py>(
     object: &Bound<'py, PyAny>,
     dict: &Bound<'py, PyDict>,
     protocol: Protocol,
-) -> PyResult<Checked<'py>> {
+) -> PyResult<CheckedArray<'py>> {
     let read = |hint| {
         let policy = Policy { hint, ..Policy::default() };
         dictionary::read(object, dict, protocol, &policy, |_| SyclObject::Unknown)
@@ -152,16 +152,16 @@ fn is_ambiguous(dict: &Bound<'_, PyDict>, error: &PyErr) -> PyResult<bool> {
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = name!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let checked = match read(object, &dict, Protocol::Array) {
+    let array = match read(object, &dict, Protocol::Array) {
         // DLPack names types that the text cannot name, NumPy's not.
         Err(error) if is_ambiguous(&dict, &error)? && !ndarray::is_ndarray(object) => {
             let tensor = attribute::get(object, name!(object.py(), "__dlpack__"))?;
             return tensor.map_or(Err(error), |_| Ok(None));
         }
-        checked => checked?,
+        result => result?,
     };
-    let Checked { view, extent, address, readonly, held, .. } = checked;
-    let owner = owner(object, dict, held);
+    let CheckedArray { view, extent, address, readonly, buffer, .. } = array;
+    let owner = owner(object, dict, buffer);
     // SAFETY: the producer owns the bytes and is kept alive.
     unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
 }
@@ -219,13 +219,13 @@ fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The owner of a dictionary's memory. `held` is the buffer that replaces `data`.
+/// The owner of a dictionary's memory. `buffer` is the buffer that replaces `data`.
 #[inline]
-pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Option<Held>) -> Owner {
+pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, buffer: Option<HeldBuffer>) -> Owner {
     let (producer, dict) = (object.clone().unbind(), dict.unbind());
-    let keeper = match held {
+    let keeper = match buffer {
         None => Keeper::Dictionary(producer, dict),
-        Some(held) => Keeper::DataBuffer(producer, dict, held),
+        Some(buffer) => Keeper::DataBuffer(producer, dict, buffer),
     };
     Owner { object: Some(object.clone().unbind()), keeper }
 }
@@ -256,7 +256,7 @@ pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
         }
         Ok(match array_method::find(object)? {
             Offer::Shared(array) => Offer::Shared(array),
-            copied => arrow::import(object)?.map_or(copied, Offer::Shared),
+            other => arrow::import(object)?.map_or(other, Offer::Shared),
         })
     })
 }
@@ -315,14 +315,14 @@ pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResu
 }
 
 /// The queue for a value. `(name, fits)`: the argument's name and its accepted values.
-pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
-    if given.is_instance_of::<crate::device::context::PyContext>() || sycl::looks_like_queue(given)? {
-        return sycl::stream_of(given);
+pub(crate) fn named_stream(value: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
+    if value.is_instance_of::<crate::device::context::PyContext>() || sycl::looks_like_queue(value)? {
+        return sycl::stream_of(value);
     }
-    if let Some(stream) = cuda::stream_of(given)? {
+    if let Some(stream) = cuda::stream_of(value)? {
         return Ok(stream);
     }
-    crate::device::context::device_of(given.py(), Some(given), argument)?.0.scope()?.queue()
+    crate::device::context::device_of(value.py(), Some(value), argument)?.0.scope()?.queue()
 }
 
 /// The queue for the arguments `device=` and `queue=`; `None` if neither is given. Both must name
@@ -332,16 +332,16 @@ pub(crate) fn queue_of_arguments(
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<Arc<Stream>>> {
-    let given = |value: &&Bound<'_, PyAny>| !value.is_none();
-    let queue = queue.filter(given).map(|queue| stream(py, Some(queue))).transpose()?;
-    let Some(device) = device.filter(given) else { return Ok(queue) };
+    let is_some = |value: &&Bound<'_, PyAny>| !value.is_none();
+    let queue = queue.filter(is_some).map(|queue| stream(py, Some(queue))).transpose()?;
+    let Some(device) = device.filter(is_some) else { return Ok(queue) };
     let device = crate::device::context::device_of(py, Some(device), ("device", argument::DEVICE))?.0;
     let Some(queue) = queue else { return device.scope()?.queue().map(Some) };
-    let there = queue.context().info();
-    if (there.backend, there.ordinal) != (device.info.backend, device.info.ordinal) {
-        let there = usm_core::Selector::of(there);
+    let info = queue.context().info();
+    if (info.backend, info.ordinal) != (device.info.backend, device.info.ordinal) {
+        let selector = usm_core::Selector::of(info);
         return Err(Class::Request.error(format!(
-            "device is {} and queue is on {there}: one of them is enough",
+            "device is {} and queue is on {selector}: one of them is enough",
             device.selector()
         )));
     }

@@ -67,9 +67,9 @@ static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut()
 /// Whether the object is exactly a `numpy.ndarray` with known structures. Does not import NumPy.
 #[inline]
 pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
-    let known = CLASS.load(Ordering::Relaxed);
-    if !known.is_null() {
-        return object.get_type_ptr() == known;
+    let class = CLASS.load(Ordering::Relaxed);
+    if !class.is_null() {
+        return object.get_type_ptr() == class;
     }
     // Until the first NumPy array, only classes made in C are worth a lookup.
     is_static(object.get_type_ptr()) && is_first(object)

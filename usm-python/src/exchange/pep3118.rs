@@ -16,7 +16,7 @@ use crate::array::content::{Keeper, Owner};
 use crate::array::members::Members;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::dictionary::MAX_FIELDS;
 use crate::exchange::import;
 use crate::process::once::name;
@@ -33,12 +33,12 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
-    let held = match Held::with_flags(object, FULL) {
-        Ok(held) => held,
+    let held_buffer = match HeldBuffer::with_flags(object, FULL) {
+        Ok(buffer) => buffer,
         Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let raw = held.raw();
+    let raw = held_buffer.raw();
     let ndim = usize::try_from(raw.ndim).unwrap_or(usize::MAX);
     if ndim > MAX_DIMS {
         return Err(
@@ -87,7 +87,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         return import::empty(py, stream, AllocKind::Host, view, readonly).map(Some);
     }
     let address = raw.buf as u64;
-    let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held) };
+    let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held_buffer) };
     // SAFETY: plain memory is host memory of the host's context. The exporter keeps these bytes
     // alive and in place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }

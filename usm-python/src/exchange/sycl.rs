@@ -18,7 +18,7 @@ use crate::device::queue::PyQueue;
 use crate::device::runtime::{self, Scope, Stream};
 use crate::exchange::bounds;
 use crate::exchange::capsule::{self, Content};
-use crate::exchange::dictionary::{self, Checked};
+use crate::exchange::dictionary::{self, CheckedArray};
 use crate::exchange::import;
 use crate::exchange::sycl_queues::{cached_queue, remember};
 use crate::process::once::name;
@@ -127,9 +127,9 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
 /// `native` is a live `sycl::queue` of the library.
 unsafe fn of_native_queue(py: Python<'_>, library: &Dpctl, native: NonNull<c_void>) -> PyResult<Arc<Stream>> {
     // SAFETY: the caller's promise.
-    let known =
+    let cached =
         runtime::known_context(py, |context| unsafe { context.serves_queue(native) }.unwrap_or(false))?;
-    let scope = match known {
+    let scope = match cached {
         Some(scope) => scope,
         // SAFETY: the caller's promise.
         None => runtime::adopt_context(&Context::from_raw(
@@ -154,8 +154,8 @@ unsafe fn of_native_context(
     native: NonNull<c_void>,
 ) -> PyResult<Arc<Stream>> {
     // SAFETY: the caller's promise.
-    let known = runtime::known_context(py, |context| unsafe { context.serves_context(native) })?;
-    let scope: Arc<Scope> = match known {
+    let known_context = runtime::known_context(py, |context| unsafe { context.serves_context(native) })?;
+    let scope: Arc<Scope> = match known_context {
         Some(scope) => scope,
         // SAFETY: the caller's promise.
         None => runtime::adopt_context(&Context::from_raw(
@@ -187,26 +187,26 @@ pub(crate) fn import<'py>(
 ) -> PyResult<Bound<'py, Array>> {
     let py = producer.py();
     let policy = Policy { sycl_flag: SyclFlag::Auto, ..Policy::default() };
-    let checked = dictionary::read(producer, &dict, Protocol::Sycl, &policy, classify)?;
-    let Checked { view, extent, address, readonly, syclobj, held, .. } = checked;
+    let array = dictionary::read(producer, &dict, Protocol::Sycl, &policy, classify)?;
+    let CheckedArray { view, extent, address, readonly, syclobj, buffer, .. } = array;
     let readonly = readonly && !ignore_flag;
     let syclobj = syclobj.ok_or_else(|| Class::Interface.error("syclobj: missing"))?;
     let mut stream = stream_of(&syclobj)?;
     let context = stream.context();
-    let found = |at: u64| PyResult::Ok(context.query(at as *const u8).or_raise()?.kind);
+    let kind_at = |at: u64| PyResult::Ok(context.query(at as *const u8).or_raise()?.kind);
     if extent.low == extent.high {
-        let kind = Some(found(address)?).filter(|kind| *kind != AllocKind::Unknown);
+        let kind = Some(kind_at(address)?).filter(|kind| *kind != AllocKind::Unknown);
         return import::empty(py, stream, kind.unwrap_or(AllocKind::Device), view, readonly);
     }
     let low = address.wrapping_add_signed(extent.low);
-    let kind = if held.is_some() && found(low)? == AllocKind::Unknown {
+    let kind = if buffer.is_some() && kind_at(low)? == AllocKind::Unknown {
         // The codec checked the buffer's bounds.
         stream = Arc::clone(runtime::host_stream()?);
         AllocKind::Host
     } else {
         bounds::of(context, extent, address)?.0
     };
-    let owner = import::owner(producer, dict, held);
+    let owner = import::owner(producer, dict, buffer);
     // SAFETY: the runtime reports the bytes as USM of this context and kind, or they are the
     // buffer's. The producer keeps them alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
@@ -220,8 +220,8 @@ pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bou
     if let Some(queue) = stream.foreign.get() {
         return Ok(queue.bind(py).clone());
     }
-    let made = py.import("dpctl")?.getattr("SyclQueue")?.call1((capsule::of_queue(py, stream)?,))?;
-    Ok(stream.foreign.get_or_init(|| made.unbind()).bind(py).clone())
+    let object = py.import("dpctl")?.getattr("SyclQueue")?.call1((capsule::of_queue(py, stream)?,))?;
+    Ok(stream.foreign.get_or_init(|| object.unbind()).bind(py).clone())
 }
 
 /// [`dpctl_queue`] of a SYCL queue in a program that has imported dpctl.

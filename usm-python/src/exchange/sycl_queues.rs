@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::device::runtime::Stream;
 
 #[derive(Default)]
-struct Seen {
+struct QueueCache {
     /// By address, which no other object has while the entry holds this one.
     entries: HashMap<usize, Entry>,
     /// Number of entries at which the table is cleaned.
@@ -40,32 +40,32 @@ impl Entry {
 /// Number of entries below which nothing is released.
 const FEW: usize = 16;
 
-fn table() -> &'static Mutex<Seen> {
-    static SEEN: OnceLock<Mutex<Seen>> = OnceLock::new();
+fn table() -> &'static Mutex<QueueCache> {
+    static SEEN: OnceLock<Mutex<QueueCache>> = OnceLock::new();
     SEEN.get_or_init(Mutex::default)
 }
 
 /// The queue of an object, if it is cached.
 pub(crate) fn cached_queue(value: &Bound<'_, PyAny>) -> Option<Arc<Stream>> {
-    let seen = table().lock().unwrap_or_else(PoisonError::into_inner);
-    seen.entries.get(&(value.as_ptr() as usize)).map(|entry| Arc::clone(&entry.stream))
+    let cache = table().lock().unwrap_or_else(PoisonError::into_inner);
+    cache.entries.get(&(value.as_ptr() as usize)).map(|entry| Arc::clone(&entry.stream))
 }
 
 /// Caches the queue of an object, which never changes.
 pub(crate) fn remember(value: &Bound<'_, PyAny>, stream: &Arc<Stream>) {
     let py = value.py();
-    let mut seen = table().lock().unwrap_or_else(PoisonError::into_inner);
-    let mut forgotten = Vec::new();
-    if seen.entries.len() >= seen.limit.max(FEW) {
-        let old = std::mem::take(&mut seen.entries);
-        let (gone, kept): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, entry)| entry.is_forgotten(py));
-        seen.entries.extend(kept);
-        seen.limit = 2 * seen.entries.len();
-        forgotten = gone;
+    let mut cache = table().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut dropped_entries = Vec::new();
+    if cache.entries.len() >= cache.limit.max(FEW) {
+        let old = std::mem::take(&mut cache.entries);
+        let (stale, live): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, entry)| entry.is_forgotten(py));
+        cache.entries.extend(live);
+        cache.limit = 2 * cache.entries.len();
+        dropped_entries = stale;
     }
     let entry = Entry { object: value.clone().unbind(), stream: Arc::clone(stream) };
-    seen.entries.insert(value.as_ptr() as usize, entry);
-    drop(seen);
+    cache.entries.insert(value.as_ptr() as usize, entry);
+    drop(cache);
     // Their destructors may re-enter this module.
-    drop(forgotten);
+    drop(dropped_entries);
 }

@@ -62,9 +62,9 @@ fn open(path: &PathBuf) -> Result<Runtime, String> {
     let Some(head) = (unsafe { api.cast::<[u32; 2]>().as_ref() }) else {
         return Err(format!("its interface is not version {API_VERSION}"));
     };
-    let (has, needed) = (head[1] as usize, size_of::<Api>());
-    if has < needed {
-        return Err(format!("its table has {has} bytes, {needed} are needed: the library is older"));
+    let (has, least) = (head[1] as usize, size_of::<Api>());
+    if has < least {
+        return Err(format!("its table has {has} bytes, {least} are needed: the library is older"));
     }
     // SAFETY: not null, and as large as the type.
     let api = unsafe { &*api };

@@ -40,7 +40,7 @@ pub(crate) struct PyMemInfo {
     block: NonNull<MemInfo>,
     runtime: &'static Runtime,
     /// Number of references that this object acquired with `acquire` and did not release.
-    taken: AtomicUsize,
+    reference_count: AtomicUsize,
 }
 
 // SAFETY: any thread may acquire, release and read a block.
@@ -58,15 +58,15 @@ impl PyMemInfo {
     fn take_reference(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
         let block =
             NonNull::new(block).ok_or_else(|| Class::Request.error("the null pointer is no block"))?;
-        Ok(Self { block, runtime, taken: AtomicUsize::new(0) })
+        Ok(Self { block, runtime, reference_count: AtomicUsize::new(0) })
     }
 
     /// The Python object that owns the memory, and whether it is only our view of the given object.
     fn owner<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, bool)> {
         let mut owner = Owner { tag: OwnerTag(0), object: std::ptr::null_mut(), release: None };
         // SAFETY: a live block, and room for the record.
-        let known = unsafe { (self.runtime.api.owner)(self.block.as_ptr(), &mut owner) };
-        if !known || owner.tag != OwnerTag::PYTHON {
+        let has_owner = unsafe { (self.runtime.api.owner)(self.block.as_ptr(), &mut owner) };
+        if !has_owner || owner.tag != OwnerTag::PYTHON {
             return None;
         }
         // SAFETY: by the tag this is a Python object, and the block keeps it alive.
@@ -246,16 +246,17 @@ impl PyMemInfo {
 
     /// Adds a reference.
     fn acquire(&self) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.reference_count.fetch_add(1, Ordering::Relaxed);
         // SAFETY: this object owns a reference.
         unsafe { (self.runtime.numba.acquire)(self.block.as_ptr()) };
     }
 
     /// Releases a reference that `acquire` of this object acquired.
     fn release(&self) -> PyResult<()> {
-        let taken =
-            self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
-        if taken.is_err() {
+        let update = self
+            .reference_count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+        if update.is_err() {
             return Err(
                 Class::Request.error("release without acquire: the object's own reference goes with it")
             );

@@ -76,13 +76,13 @@ pub(crate) fn note_block(block: *const MemInfo, runtime: &Runtime) {
         origins.blocks.insert(block as usize, (sequence, origin));
         (origins.blocks.len() > origins.limit).then(|| std::mem::take(&mut origins.blocks))
     });
-    let Some(mut noted) = many else { return };
+    let Some(mut live_blocks) = many else { return };
     // The library is called without the lock: it has locks too.
-    noted.retain(|&address, (sequence, _)| {
+    live_blocks.retain(|&address, (sequence, _)| {
         runtime.sequence(std::ptr::without_provenance(address)) == *sequence
     });
     with(|origins| {
-        let newer = std::mem::replace(&mut origins.blocks, noted);
+        let newer = std::mem::replace(&mut origins.blocks, live_blocks);
         origins.blocks.extend(newer);
         origins.limit = LIMIT.max(2 * origins.blocks.len());
     });
@@ -97,8 +97,8 @@ pub(crate) fn _nrt_origins() -> usize {
 /// The origin of a block in the report of leaks.
 pub(crate) fn of(block: usize, sequence: u64, data: usize) -> Option<String> {
     with(|origins| {
-        let noted = origins.blocks.get(&block).filter(|(noted, _)| *noted == sequence);
-        if let Some((_, origin)) = noted {
+        let entry = origins.blocks.get(&block).filter(|(number, _)| *number == sequence);
+        if let Some((_, origin)) = entry {
             return Some(origin.clone());
         }
         let run_of = |address: usize| {

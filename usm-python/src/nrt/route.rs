@@ -144,14 +144,14 @@ pub(crate) fn pools(py: Python<'_>, context: u64) -> Vec<(AllocKind, &'static Po
 pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     let runtime = runtime(py)?;
     let Some(source) = source() else { return runtime.set_heap() };
-    let refused = |live: usize| {
+    let route_error = |live: usize| {
         Class::Request.error(format!(
             "{live} blocks of the source are alive; usm.nrt.leaks() tells where they came from"
         ))
     };
     match live(source, runtime) {
         0 => {}
-        live => return Err(refused(live)),
+        live => return Err(route_error(live)),
     }
     // Threads return their kept blocks to the source here.
     runtime.set_heap()?;
@@ -159,7 +159,7 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
         0 => {}
         live => {
             runtime.set_source(&FUNCTIONS, source.kind)?;
-            return Err(refused(live));
+            return Err(route_error(live));
         }
     }
     SOURCE.store(ptr::null_mut(), Ordering::Release);
@@ -296,7 +296,7 @@ pub(crate) fn _nrt_leaks(py: Python<'_>) -> PyResult<Vec<Live>> {
         // SAFETY: the library passes a readable record.
         let block = unsafe { &*block };
         // SAFETY: the vector below, not used otherwise meanwhile.
-        let found = unsafe { &mut *context.cast::<Vec<Live>>() };
+        let blocks = unsafe { &mut *context.cast::<Vec<Live>>() };
         let origin = match block.origin_length {
             0 => String::new(),
             length => {
@@ -306,19 +306,19 @@ pub(crate) fn _nrt_leaks(py: Python<'_>) -> PyResult<Vec<Live>> {
             }
         };
         let address = block.mi as usize;
-        found.push((address, block.data as usize, block.size, block.refcount, block.sequence, origin));
+        blocks.push((address, block.data as usize, block.size, block.refcount, block.sequence, origin));
     }
     let runtime = runtime(py)?;
-    let mut found: Vec<Live> = Vec::new();
+    let mut blocks: Vec<Live> = Vec::new();
     // SAFETY: the visitor reads records and writes the vector.
-    let count = unsafe { (runtime.api.live_blocks)(Some(visit), (&raw mut found).cast()) };
+    let count = unsafe { (runtime.api.live_blocks)(Some(visit), (&raw mut blocks).cast()) };
     if count == usize::MAX {
         return Err(Class::Allocation.error("there is no memory for the list of live blocks"));
     }
-    for (address, data, _, _, sequence, origin) in &mut found {
+    for (address, data, _, _, sequence, origin) in &mut blocks {
         if let Some(line) = origin::of(*address, *sequence, *data) {
             *origin = line;
         }
     }
-    Ok(found)
+    Ok(blocks)
 }

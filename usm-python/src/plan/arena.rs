@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usm_core::AllocKind;
 use usm_plan::Outcome;
-use usm_plan::shown::Shown;
+use usm_plan::escape::EscapedText;
 use usm_plan::usm_pool::Memory;
 use usm_plan::usm_pool::plan::Row;
 
@@ -97,8 +97,8 @@ impl PyPlan {
             };
             let usual = if need.memory == Memory::Host { AllocKind::Host } else { AllocKind::Shared };
             let kind = kind.map(|kind| kind.extract::<Kind>()).transpose()?.map_or(usual, |kind| kind.0);
-            let made = py.detach(|| Storage::allocate(&stream, kind, need.bytes, need.alignment));
-            Ok(Block { storage: made.or_raise()?, stream })
+            let result = py.detach(|| Storage::allocate(&stream, kind, need.bytes, need.alignment));
+            Ok(Block { storage: result.or_raise()?, stream })
         };
         let blocks = needs.iter().map(block).collect::<PyResult<_>>()?;
         let ids = rows.iter().enumerate().map(|(place, row)| (row.id, place)).collect();
@@ -174,7 +174,7 @@ fn check_names(argument: &str, value: Option<&Bound<'_, PyAny>>, memories: &[&st
     for (key, _) in by_name.iter() {
         let name = argument::text(&format!("{argument}: a key"), &key, "the name of a memory (str)")?;
         if !memories.contains(&name) {
-            let all = Shown(memories.join(", "));
+            let all = EscapedText(memories.join(", "));
             let reason = format!("{argument}: {name:?} is none of the plan's memories: {all}");
             return Err(Class::Request.error(reason));
         }
@@ -204,8 +204,8 @@ impl PyArena {
         let PyDtype { dtype, descr } = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
         let view = View { descr, ..View::contiguous(dtype, &create::shape(shape)?)? };
         if view.nbytes() > place.size {
-            let (needed, size, key) = (view.nbytes(), place.size, Shown(key));
-            return Err(Class::Request.error(format!("tensor {key}: {needed} bytes exceed its {size}")));
+            let (length, size, key) = (view.nbytes(), place.size, EscapedText(key));
+            return Err(Class::Request.error(format!("tensor {key}: {length} bytes exceed its {size}")));
         }
         self.array_at(key.py(), place, view)
     }
@@ -270,7 +270,7 @@ impl PyArena {
                     Key::Number(id) => id.to_string(),
                     Key::Name(name) => name.clone(),
                 };
-                let (count, key) = (places.len(), Shown(key));
+                let (count, key) = (places.len(), EscapedText(key));
                 let numbers = places.iter().map(number).collect::<Vec<_>>().join(", ");
                 Err(PyKeyError::new_err(format!("{count} tensors are named {key}: {numbers}")))
             }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use usm_plan::escape::EscapedText;
 use usm_plan::graph_json::RangePlan;
-use usm_plan::shown::Shown;
 use usm_plan::usm_pool::Options;
 
 use crate::plan::{PyPlan, numbers_of, refused};
@@ -25,9 +25,10 @@ impl PyPlan {
     #[pyo3(signature = (**dims))]
     fn at(&self, py: Python<'_>, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let every = self.for_every_value()?;
-        let said = said(dims)?;
-        let outcome =
-            py.detach(|| every.outcome(&every.values(&said)?, &Options::default(), Path::new(self.title())));
+        let arguments = said(dims)?;
+        let outcome = py.detach(|| {
+            every.outcome(&every.values(&arguments)?, &Options::default(), Path::new(self.title()))
+        });
         let outcome = outcome.map_err(refused)?;
         Ok(Self { outcome, every: Some(Arc::clone(every)), title: self.title().to_owned() })
     }
@@ -55,7 +56,7 @@ impl PyPlan {
         let number = every.dims().iter().position(|dim| dim.name == name || dim.of.as_deref() == Some(name));
         let Some(number) = number else {
             let names: Vec<&str> = every.dims().iter().map(|dim| dim.name.as_str()).collect();
-            let reason = format!("dimension: {} is none of {}", Shown(name), names.join(", "));
+            let reason = format!("dimension: {} is none of {}", EscapedText(name), names.join(", "));
             return Err(Class::Request.error(reason));
         };
         let mut values = every.values(&said(dims)?).map_err(refused)?;
@@ -67,7 +68,7 @@ impl PyPlan {
         for first in (0..steps).step_by(BETWEEN) {
             py.check_signals()?;
             let last = steps.min(first + BETWEEN);
-            let computed = py.detach(|| {
+            let outcome = py.detach(|| {
                 (first..last).try_for_each(|step| {
                     values[number] = of.low + step as u64 * of.step;
                     let at = every.at(&values, &mut offsets)?;
@@ -76,7 +77,7 @@ impl PyPlan {
                     Ok(())
                 })
             });
-            computed.map_err(refused)?;
+            outcome.map_err(refused)?;
         }
         let peaks = numbers_of(py, &peaks)?.call_method1("cast", ("Q",))?;
         let rows = numbers_of(py, &rows)?;

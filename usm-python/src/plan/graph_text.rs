@@ -6,7 +6,7 @@ use core::fmt::{self, Write as _};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
-use usm_plan::shown::Shown;
+use usm_plan::escape::EscapedText;
 
 use crate::text::argument;
 use crate::text::error::Class;
@@ -118,14 +118,15 @@ fn check_depth(place: &Place<'_>) -> PyResult<()> {
     match place.depth < DEPTH {
         true => Ok(()),
         false => {
-            Err(Class::Request.error(format!("{}: lists and dicts more than {DEPTH} deep", Shown(place))))
+            Err(Class::Request
+                .error(format!("{}: lists and dicts more than {DEPTH} deep", EscapedText(place))))
         }
     }
 }
 
 fn number(text: &mut String, number: f64, place: &Place<'_>) -> PyResult<()> {
     if !number.is_finite() {
-        return Err(Class::Request.error(format!("{}: {number} is no number of a graph", Shown(place))));
+        return Err(Class::Request.error(format!("{}: {number} is no number of a graph", EscapedText(place))));
     }
     // As JSON has it, with a point or an exponent.
     let _ = write!(text, "{number:?}");
@@ -139,7 +140,7 @@ fn integer(text: &mut String, value: &Bound<'_, PyAny>, place: &Place<'_>) -> Py
         return Ok(());
     }
     let number: i64 = value.extract().map_err(|error: PyErr| {
-        let place = Shown(place).to_string();
+        let place = EscapedText(place).to_string();
         match error.is_instance_of::<PyOverflowError>(value.py()) {
             true => Class::Request.error(format!("{place}: the number exceeds 64 bits")),
             false => argument::conversion_error(value.py(), error, || {

@@ -14,14 +14,14 @@ use crate::text::argument;
 use crate::text::error::Class;
 
 /// The input of a plan.
-pub(crate) enum Given {
+pub(crate) enum PlanInput {
     File(PathBuf),
     Model(Vec<u8>),
     Graph(String),
     Table(Problem),
 }
 
-impl Given {
+impl PlanInput {
     pub(crate) fn title(&self) -> String {
         let name = match self {
             Self::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
@@ -111,15 +111,15 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
     of(alignments.as_ref().map_or(lower.len(), Vec::len), "alignment")?;
     let row = |row: usize| {
         let id = ids.as_ref().map_or(row as u64, |ids| ids[row]);
-        let aligned = alignments.as_ref().map_or(alignment.unwrap_or(1), |column| column[row]);
-        Buffer::new(id, lower[row], upper[row], size[row]).aligned(aligned)
+        let row_alignment = alignments.as_ref().map_or(alignment.unwrap_or(1), |column| column[row]);
+        Buffer::new(id, lower[row], upper[row], size[row]).aligned(row_alignment)
     };
     problem((0..lower.len()).map(row).collect())
 }
 
 /// A table of rows: `(lower, upper, size)`, optionally with an alignment at the end.
 fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
-    let wanted =
+    let message =
         "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
     let mut buffers = Vec::new();
     let table = &plain(table.clone())?;
@@ -130,25 +130,26 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
     let rows = rows.map_err(misfit)?;
     for (index, row) in rows.enumerate() {
         let row = row?;
-        let (lower, upper, size, aligned) = match row.extract::<(u64, u64, u64)>() {
+        let (lower, upper, size, align) = match row.extract::<(u64, u64, u64)>() {
             Ok((lower, upper, size)) => (lower, upper, size, alignment.unwrap_or(1)),
             Err(_) => match row.extract::<(u64, u64, u64, u64)>() {
                 Ok(all) => all,
                 Err(_) => {
                     let numbers: PyResult<Vec<u64>> =
                         row.try_iter().and_then(|row| row.map(|item| item?.extract()).collect());
-                    match numbers.map_err(|error| add_row(table.py(), error, wanted.to_owned(), index))?[..] {
+                    match numbers.map_err(|error| add_row(table.py(), error, message.to_owned(), index))?[..]
+                    {
                         [lower, upper, size] => (lower, upper, size, alignment.unwrap_or(1)),
-                        [lower, upper, size, aligned] => (lower, upper, size, aligned),
+                        [lower, upper, size, align] => (lower, upper, size, align),
                         ref other => {
-                            let reason = format!("row {index}: {} numbers; {wanted}", other.len());
+                            let reason = format!("row {index}: {} numbers; {message}", other.len());
                             return Err(Class::Request.error(reason));
                         }
                     }
                 }
             },
         };
-        buffers.push(Buffer::new(index as u64, lower, upper, size).aligned(aligned));
+        buffers.push(Buffer::new(index as u64, lower, upper, size).aligned(align));
     }
     problem(buffers)
 }

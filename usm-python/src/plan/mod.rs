@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
+use usm_plan::escape::EscapedText;
 use usm_plan::graph_json::RangePlan;
 use usm_plan::ranged::{NamedDimension, Values};
 use usm_plan::request::EveryValue;
-use usm_plan::shown::Shown;
 use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
 use usm_plan::{Answer, Error, Field, Outcome, Report, Request};
 
 use crate::device::queue::PyQueue;
-use crate::plan::input::Given;
+use crate::plan::input::PlanInput;
 use crate::plan::watch::Watch;
 use crate::storage::reserve;
 use crate::text::argument;
@@ -111,10 +111,10 @@ pub(crate) fn plan(
         proof,
         recompute: None,
     };
-    let given = Given::of(input, alignment)?;
-    let title = given.title();
+    let plan_input = PlanInput::of(input, alignment)?;
+    let title = plan_input.title();
     let job = request
-        .check(given.into_source())
+        .check(plan_input.into_source())
         .map_err(|refusal| refused(Error::from(refusal).in_field("input")))?;
     let watch = Watch::new(py, start);
     let answer = py.detach(|| job.run(&watch).and_then(|answer| with_greatest(answer, &title)));
@@ -139,7 +139,7 @@ fn with_greatest(answer: Answer, title: &str) -> Result<(Outcome, Option<Arc<Ran
 fn numbers(values: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, String)>> {
     let values = argument::by_name("values", values, "a dict of numbers by the name of an input")?;
     let text = |(name, value): (String, Bound<'_, PyAny>)| {
-        let place = format!("values: {}", Shown(&name));
+        let place = format!("values: {}", EscapedText(&name));
         let text = value.str()?;
         let text = argument::text(&place, &text, "a number")?.to_owned();
         Ok((name, text))
@@ -153,7 +153,7 @@ fn dimensions(dims: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, Values)>
     let fits = "a number that is not negative, a range or a text such as \"64..2048:32\"";
     let every = format!("a dict with {fits} for each name");
     for (name, value) in argument::by_name("dims", dims, &every)? {
-        let path = format!("dims: {}", Shown(&name));
+        let path = format!("dims: {}", EscapedText(&name));
         let refuse = |reason: String| Class::Request.error(format!("{path}: {reason}"));
         let misfit = |error| argument::number_error(&path, &value, error, fits);
         let values = if value.is_instance_of::<PyString>() {
@@ -297,7 +297,7 @@ impl PyPlan {
     fn ordering_edges(&self) -> Vec<(&str, &str)> {
         let Outcome { graph, plan, .. } = &self.outcome;
         let name = |op: usize| graph.as_ref().map_or("", |graph| graph.ops()[op].name.as_str());
-        plan.ordering_edges.iter().map(|&(earlier, later)| (name(earlier), name(later))).collect()
+        plan.ordering_edges.iter().map(|&(earlier, second)| (name(earlier), name(second))).collect()
     }
 
     /// The proof of a lower bound as text, which `usm plan --check` replays; None without

@@ -60,8 +60,8 @@ impl PyPlan {
         let options = PyDict::new(py);
         options.set_item("prefix", "usm-plan-")?;
         options.set_item("suffix", ".html")?;
-        let made = py.import("tempfile")?.call_method("mkstemp", (), Some(&options))?;
-        let (file, path): (i32, String) = made.extract()?;
+        let temporary = py.import("tempfile")?.call_method("mkstemp", (), Some(&options))?;
+        let (file, path): (i32, String) = temporary.extract()?;
         py.import("os")?.call_method1("close", (file,))?;
         std::fs::write(&path, page).map_err(|error| named(&error, PathBuf::from(&path)))?;
         let address = py.import("pathlib")?.getattr("Path")?.call1((&path,))?.call_method0("as_uri")?;

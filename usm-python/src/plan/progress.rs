@@ -19,12 +19,12 @@ const PERIOD: Duration = Duration::from_millis(250);
 pub(crate) struct Line {
     display: Option<Py<PyAny>>,
     start: Instant,
-    shown: Mutex<Shown>,
+    state: Mutex<LineState>,
 }
 
-struct Shown {
+struct LineState {
     /// The last result of the search.
-    found: Option<Progress>,
+    progress: Option<Progress>,
     /// The time of the last change.
     at: Instant,
     /// IPython's handle for changes.
@@ -36,7 +36,7 @@ impl Line {
         // A notebook with an unusual IPython gets a plan without progress.
         let display = notebook(py).ok().flatten().map(Bound::unbind);
         let start = Instant::now();
-        Self { display, start, shown: Mutex::new(Shown { found: None, at: start, handle: None }) }
+        Self { display, start, state: Mutex::new(LineState { progress: None, at: start, handle: None }) }
     }
 
     pub(crate) fn is_shown(&self) -> bool {
@@ -44,8 +44,8 @@ impl Line {
     }
 
     /// Records a better plan or bound.
-    pub(crate) fn note(&self, found: Progress) {
-        self.lock().found = Some(found);
+    pub(crate) fn note(&self, progress: Progress) {
+        self.lock().progress = Some(progress);
     }
 
     /// Shows the time and the last record if the line is due. Called regularly, without the
@@ -54,36 +54,36 @@ impl Line {
         if self.display.is_none() {
             return;
         }
-        let mut shown = self.lock();
-        if shown.at.elapsed() < PERIOD {
+        let mut state = self.lock();
+        if state.at.elapsed() < PERIOD {
             return;
         }
-        shown.at = Instant::now();
+        state.at = Instant::now();
         let mut text = format!("searching for {:.1} s", self.start.elapsed().as_secs_f64());
-        if let Some(Progress { peak, bound, nodes, .. }) = shown.found {
+        if let Some(Progress { peak, bound, nodes, .. }) = state.progress {
             let gap = 100.0 * peak.saturating_sub(bound) as f64 / bound.max(1) as f64;
             let peak = units::shown(peak);
             // Writing to a string cannot fail.
             let _ = write!(text, ": peak {peak}, {gap:.2} % above the bound, {nodes} nodes");
         }
-        let _ = Python::attach(|py| self.write(py, &mut shown, &text));
+        let _ = Python::attach(|py| self.write(py, &mut state, &text));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, py: Python<'_>, shown: &mut Shown, text: &str) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, state: &mut LineState, text: &str) -> PyResult<()> {
         let Some(display) = &self.display else { return Ok(()) };
         let display = display.bind(py);
         let page = display.getattr("HTML")?.call1((html::preformatted(text),))?;
-        match &shown.handle {
+        match &state.handle {
             Some(handle) => drop(handle.call_method1(py, "update", (page,))?),
             None => {
                 let options = PyDict::new(py);
                 options.set_item("display_id", true)?;
                 let handle = display.call_method("display", (page,), Some(&options))?;
-                shown.handle = (!handle.is_none()).then(|| handle.unbind());
+                state.handle = (!handle.is_none()).then(|| handle.unbind());
             }
         }
         Ok(())
@@ -91,9 +91,9 @@ impl Line {
 
     /// Removes the line.
     pub(crate) fn end(&self, py: Python<'_>) {
-        let shown = self.lock();
-        let (Some(handle), Some(display)) = (&shown.handle, &self.display) else { return };
-        let wiped = display.bind(py).getattr("HTML").and_then(|html| html.call1(("",)));
-        let _ = wiped.and_then(|page| handle.call_method1(py, "update", (page,)));
+        let state = self.lock();
+        let (Some(handle), Some(display)) = (&state.handle, &self.display) else { return };
+        let empty_page = display.bind(py).getattr("HTML").and_then(|html| html.call1(("",)));
+        let _ = empty_page.and_then(|page| handle.call_method1(py, "update", (page,)));
     }
 }

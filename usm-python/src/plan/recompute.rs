@@ -61,8 +61,8 @@ impl PyPlan {
             .map_err(|refusal| refused(Error::from(refusal).in_field("input")))?;
         let watch = Watch::new(py, start);
         let curve = py.detach(|| {
-            let interrupted = || watch.is_interrupted();
-            let clock = Clock::new(start, limit, Strategy::Auto).or_when(&interrupted);
+            let is_interrupted = || watch.is_interrupted();
+            let clock = Clock::new(start, limit, Strategy::Auto).or_when(&is_interrupted);
             let stop = || clock.must_stop();
             let mut options = Options::default();
             options.stop = Some(&stop);
@@ -83,11 +83,11 @@ impl PyRecomputeCurve {
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let dict = |point| {
-            let PointFacts { peak, time, repeated, copies } = PointFacts::from(point);
+            let PointFacts { peak, time, repeated: operators, copies } = PointFacts::from(point);
             let dict = PyDict::new(py);
             dict.set_item("peak", peak)?;
             dict.set_item("time", time)?;
-            dict.set_item("repeated", repeated)?;
+            dict.set_item("repeated", operators)?;
             dict.set_item("copies", copies)?;
             Ok(dict)
         };
@@ -106,11 +106,11 @@ impl PyRecomputeCurve {
         py: Python<'py>,
         #[pyo3(from_py_with = argument::point)] point: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(found) = self.curve.points.get(point) else {
+        let Some(point_found) = self.curve.points.get(point) else {
             let reason = format!("point: {point} of {} points", self.curve.points.len());
             return Err(pyo3::exceptions::PyIndexError::new_err(reason));
         };
-        let text = text(found).map_err(refused)?;
+        let text = text(point_found).map_err(refused)?;
         py.import("json")?.call_method1("loads", (text,))
     }
 

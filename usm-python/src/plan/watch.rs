@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use usm_plan::shown::Shown;
+use usm_plan::escape::EscapedText;
 use usm_plan::usm_pool::planner::Progress;
 
 use crate::plan::progress::Line;
@@ -53,7 +53,7 @@ impl Watch {
         }
         for remark in self.remarks.into_inner().unwrap_or_else(PoisonError::into_inner) {
             // Without control characters, of which zero is one.
-            let text = CString::new(Shown(remark).to_string()).unwrap_or_default();
+            let text = CString::new(EscapedText(remark).to_string()).unwrap_or_default();
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
         }
         Ok(())

@@ -74,17 +74,17 @@ pub(crate) fn get<'py>(
 pub(crate) fn call<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
-    named: Option<(&Bound<'py, PyTuple>, &Bound<'py, PyAny>)>,
+    keywords: Option<(&Bound<'py, PyTuple>, &Bound<'py, PyAny>)>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     let Some(function) = method_call() else {
         let Some(method) = get(object, name)? else { return Ok(None) };
-        let Some((names, value)) = named else { return method.call0().map(Some) };
+        let Some((names, value)) = keywords else { return method.call0().map(Some) };
         let arguments = PyDict::new(py);
         arguments.set_item(names.get_item(0)?, value)?;
         return method.call((), Some(&arguments)).map(Some);
     };
-    let (names, value) = match named {
+    let (names, value) = match keywords {
         Some((names, value)) => (names.as_ptr(), value.as_ptr()),
         None => (std::ptr::null_mut(), std::ptr::null_mut()),
     };

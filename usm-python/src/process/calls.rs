@@ -18,7 +18,7 @@ use crate::process::{exit, symbol};
 
 /// The interpreter's function of this name, which ends with a zero byte.
 #[cold]
-fn find(name: &'static str, found: &AtomicPtr<()>) -> *mut () {
+fn find(name: &'static str, address: &AtomicPtr<()>) -> *mut () {
     // Every release of the interpreter has the name, as a function of its stable ABI.
     let symbol = CStr::from_bytes_with_nul(name.as_bytes()).ok().and_then(symbol::find);
     let Some(symbol) = symbol else {
@@ -26,7 +26,7 @@ fn find(name: &'static str, found: &AtomicPtr<()>) -> *mut () {
         std::process::abort();
     };
     let symbol = symbol.as_ptr().cast();
-    found.store(symbol, Ordering::Relaxed);
+    address.store(symbol, Ordering::Relaxed);
     symbol
 }
 
@@ -46,12 +46,12 @@ macro_rules! guarded {
             unsafe extern "C-unwind" fn call(
                 a: usize, b: usize, c: usize, d: usize, e: usize, f: usize,
             ) -> $result {
-                let mut found = FOUND.load(Ordering::Relaxed);
-                if found.is_null() {
-                    found = find(concat!(stringify!($name), "\0"), &FOUND);
+                let mut address = FOUND.load(Ordering::Relaxed);
+                if address.is_null() {
+                    address = find(concat!(stringify!($name), "\0"), &FOUND);
                 }
                 // SAFETY: a function whose arguments and result are in the registers of this type.
-                let function = unsafe { std::mem::transmute::<*mut (), Function>(found) };
+                let function = unsafe { std::mem::transmute::<*mut (), Function>(address) };
                 // SAFETY: the caller's arguments, and values of registers that it does not read.
                 exit::guard(|| unsafe { function(a, b, c, d, e, f) })
             }

@@ -37,9 +37,9 @@ fn _finish_work(py: Python<'_>) -> PyResult<()> {
     let mut signal = None;
     py.detach(|| {
         usm_core::ends::finish_work(|| {
-            let checked = Python::attach(|py| py.check_signals());
-            let goes_on = checked.is_ok();
-            signal = checked.err();
+            let signal_check = Python::attach(|py| py.check_signals());
+            let goes_on = signal_check.is_ok();
+            signal = signal_check.err();
             goes_on
         });
     });

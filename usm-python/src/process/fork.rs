@@ -18,12 +18,12 @@ impl<T: Default> Replaced<T> {
     pub(crate) fn lock_of(&self, py: Python<'_>) -> Arc<Mutex<T>> {
         let mut current = match self.0.lock_py_attached(py) {
             Ok(current) => current,
-            Err(poisoned) => poisoned.into_inner(),
+            Err(error) => error.into_inner(),
         };
         let forks = count();
         if current.0 != forks {
-            let held = matches!(current.1.try_lock(), Err(TryLockError::WouldBlock));
-            if held {
+            let is_held = matches!(current.1.try_lock(), Err(TryLockError::WouldBlock));
+            if is_held {
                 // The thread that held it does not exist here, so nobody else frees its value.
                 std::mem::forget(std::mem::take(&mut current.1));
             }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use pyo3::Python;
 
 /// A value that is made at first need and never dropped.
-pub(crate) struct Once<T>(AtomicPtr<T>, PhantomData<T>);
+pub(crate) struct LazyCell<T>(AtomicPtr<T>, PhantomData<T>);
 
-impl<T: Send + Sync> Once<T> {
+impl<T: Send + Sync> LazyCell<T> {
     pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
@@ -32,32 +32,32 @@ impl<T: Send + Sync> Once<T> {
     ) -> Result<&T, E> {
         match self.get() {
             Some(value) => Ok(value),
-            None => make().map(|made| self.keep(py, made)),
+            None => make().map(|value| self.keep(py, value)),
         }
     }
 
     #[cold]
-    fn keep(&self, _: Python<'_>, made: T) -> &T {
-        let made = Box::into_raw(Box::new(made));
-        let first = self.0.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire);
-        let kept = match first {
-            Ok(_) => made,
+    fn keep(&self, _: Python<'_>, value: T) -> &T {
+        let pointer = Box::into_raw(Box::new(value));
+        let first = self.0.compare_exchange(ptr::null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire);
+        let winner = match first {
+            Ok(_) => pointer,
             Err(first) => {
                 // SAFETY: the box from above, which nobody else has seen.
-                drop(unsafe { Box::from_raw(made) });
+                drop(unsafe { Box::from_raw(pointer) });
                 first
             }
         };
         // SAFETY: the value is leaked and only shared from now on.
-        unsafe { &*kept }
+        unsafe { &*winner }
     }
 }
 
 /// A name as a string of the interpreter, which is made once: `name!(py, "shape")`.
 macro_rules! name {
     ($py:expr, $text:literal) => {{
-        static NAME: $crate::process::once::Once<pyo3::Py<pyo3::types::PyString>> =
-            $crate::process::once::Once::new();
+        static NAME: $crate::process::once::LazyCell<pyo3::Py<pyo3::types::PyString>> =
+            $crate::process::once::LazyCell::new();
         $crate::process::once::interned(&NAME, $py, $text)
     }};
 }
@@ -66,13 +66,13 @@ pub(crate) use name;
 /// The string of a [`name!`].
 #[inline]
 pub(crate) fn interned<'py>(
-    name: &'py Once<pyo3::Py<pyo3::types::PyString>>,
+    name: &'py LazyCell<pyo3::Py<pyo3::types::PyString>>,
     py: Python<'py>,
     text: &'static str,
 ) -> &'py pyo3::Bound<'py, pyo3::types::PyString> {
     let make = || Ok::<_, std::convert::Infallible>(pyo3::types::PyString::intern(py, text).unbind());
     match name.get_or_try_make(py, make) {
         Ok(name) => name.bind(py),
-        Err(never) => match never {},
+        Err(error) => match error {},
     }
 }

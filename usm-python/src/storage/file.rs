@@ -32,8 +32,8 @@ mod imp {
     use crate::text::error::OrRaise;
 
     pub(super) fn read(py: Python<'_>, array: &Array, number: i32, from: u64) -> PyResult<Option<bool>> {
-        let (holding, len) = (array.holding(), array.holding().view.nbytes());
-        if number < 0 || !holding.view.is_c_contiguous() {
+        let (content, len) = (array.holding(), array.holding().view.nbytes());
+        if number < 0 || !content.view.is_c_contiguous() {
             return Ok(None);
         }
         // SAFETY: the caller's open file, which is not closed here. A number that is none is
@@ -48,7 +48,7 @@ mod imp {
             let outcome = file.read_exact_at(room, from.saturating_add(start as u64));
             outcome.map_err(|error| *lock() = Some(error)).is_ok()
         };
-        let (storage, queue, offset) = (holding.storage(), &holding.stream.queue, holding.view.offset());
+        let (storage, queue, offset) = (content.storage(), &content.stream.queue, content.view.offset());
         // SAFETY: `fill` has written the whole slice where it returns true.
         let is_whole = py.detach(|| unsafe { storage.write_by(queue, offset, len, &fill) }).or_raise()?;
         match refusal.into_inner().unwrap_or_else(PoisonError::into_inner) {

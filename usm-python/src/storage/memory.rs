@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::array::view::View;
 use crate::device::queue::PyQueue;
 use crate::device::runtime::Stream;
-use crate::exchange::buffer::Held;
+use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::exchange::sycl;
@@ -114,12 +114,12 @@ impl Memory {
             };
             return Ok(Self::of_span(transfer::duplicate(py, &source.side()?, &stream, kind, alignment)?));
         }
-        let found = source.storage.kind();
-        if found != kind {
+        let source_kind = source.storage.kind();
+        if source_kind != kind {
             let class = other.get_type().name()?;
             return Err(Class::Request.error(format!(
-                "the argument of type {class} holds {found} memory, not {kind} memory; use copy=True, or the \
-                 constructor for {found} memory"
+                "the argument of type {class} holds {source_kind} memory, not {kind} memory; use copy=True, or the \
+                 constructor for {source_kind} memory"
             )));
         }
         Ok(source)
@@ -303,20 +303,20 @@ impl Memory {
             Some(obj) => obj.clone(),
             None => PyByteArray::new_with(py, self.nbytes, |_| Ok(()))?.into_any(),
         };
-        let held = Held::new(&target, true)?;
-        self.check_room("destination", held.len() >= self.nbytes, held.len())?;
+        let buffer = HeldBuffer::new(&target, true)?;
+        self.check_room("destination", buffer.len() >= self.nbytes, buffer.len())?;
         wait::for_access(py, &self.storage, &self.stream, Access::Read)?;
-        let read = py.detach(|| self.storage.read(&self.stream.queue, self.offset, self.nbytes, held));
+        let read = py.detach(|| self.storage.read(&self.stream.queue, self.offset, self.nbytes, buffer));
         drop(read.or_raise()?);
         Ok(target)
     }
 
     /// Copies the bytes of a buffer to the start of the memory.
     fn copy_from_host(&self, py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<()> {
-        let held = Held::new(obj, false)?;
-        self.check_room("source", held.len() <= self.nbytes, held.len())?;
+        let buffer = HeldBuffer::new(obj, false)?;
+        self.check_room("source", buffer.len() <= self.nbytes, buffer.len())?;
         wait::for_access(py, &self.storage, &self.stream, Access::Write)?;
-        py.detach(|| self.storage.write(&self.stream.queue, self.offset, held)).or_raise()
+        py.detach(|| self.storage.write(&self.stream.queue, self.offset, buffer)).or_raise()
     }
 
     /// Copies the bytes of other USM memory to the start of this memory.
@@ -434,11 +434,11 @@ impl Memory {
 }
 
 impl Memory {
-    fn check_room(&self, what: &str, fits: bool, given: usize) -> PyResult<()> {
+    fn check_room(&self, what: &str, fits: bool, actual: usize) -> PyResult<()> {
         if fits {
             return Ok(());
         }
-        Err(Class::Request.error(format!("the {what} has {given} bytes, the memory {}", self.nbytes)))
+        Err(Class::Request.error(format!("the {what} has {actual} bytes, the memory {}", self.nbytes)))
     }
 }
 
@@ -470,15 +470,15 @@ pub(crate) fn _rebuild_memory<'py>(
     content: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (kind, held) = pickled::read(py, "a memory", || {
-        Ok((import::kind(pickled::text("kind", kind)?)?, Held::new(content, false)?))
+    let (kind, buffer) = pickled::read(py, "a memory", || {
+        Ok((import::kind(pickled::text("kind", kind)?)?, HeldBuffer::new(content, false)?))
     })?;
     let stream = import::stream(py, None)?;
-    let nbytes = held.len();
+    let nbytes = buffer.len();
     let storage = py
         .detach(|| {
             let storage = Storage::allocate(&stream, kind, nbytes, 0)?;
-            storage.write(&stream.queue, 0, held).map(|()| storage)
+            storage.write(&stream.queue, 0, buffer).map(|()| storage)
         })
         .or_raise()?;
     wrap(py, Memory { storage, stream, offset: 0, nbytes: nbytes.max(1) })

@@ -24,7 +24,7 @@ use usm_core::{AllocKind, Allocation, BackendKind, Context, Request};
 
 use crate::device::runtime::Stream;
 use crate::storage::pool::Source;
-use crate::storage::track::Tracked;
+use crate::storage::track::BlockCounts;
 use crate::text::error::Failure;
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -51,7 +51,7 @@ pub(crate) struct Care {
     skips_free: bool,
     /// Whether others know the address: their work on the device is unknown here.
     has_escaped: AtomicBool,
-    _tracked: Tracked,
+    _tracked: BlockCounts,
 }
 
 impl Owner<Dyn> for Care {
@@ -130,11 +130,11 @@ impl Storage {
         alignment: usize,
     ) -> Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        let (mut is_zero, made) = match source.allocate_zeroed(stream, &request) {
-            Ok((made, is_zero)) => (is_zero, Ok(made)),
+        let (mut is_zero, allocation) = match source.allocate_zeroed(stream, &request) {
+            Ok((allocation, is_zero)) => (is_zero, Ok(allocation)),
             Err(error) => (false, Err(error)),
         };
-        let storage = Self::made(source, stream, made)?;
+        let storage = Self::made(source, stream, allocation)?;
         is_zero |= size == 0;
         if !is_zero {
             drop(storage.submit_fill(&stream.queue, 0, size, &[0])?);
@@ -145,17 +145,17 @@ impl Storage {
     fn made(
         source: &Source,
         stream: &Stream,
-        made: usm_core::Result<Allocation<Dyn>>,
+        result: usm_core::Result<Allocation<Dyn>>,
     ) -> usm_core::Result<Self> {
-        let note = origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
-        let allocation = made?;
+        let note = origin::note(stream, result.as_ref().map_or(0, |allocation| allocation.block().address()));
+        let allocation = result?;
         #[cfg(target_os = "linux")]
         if stream.is_host() && !source.is_pool() {
             large_pages::advise(&allocation);
         }
-        let tracked = Tracked::allocation(allocation.size(), note);
+        let track = BlockCounts::allocation(allocation.size(), note);
         let skips_free = source.is_pool() && pool::is_free_a_wait(stream.context());
-        let care = Care { skips_free, _tracked: tracked, ..Care::default() };
+        let care = Care { skips_free, _tracked: track, ..Care::default() };
         // SAFETY: any bytes of a driver's memory are values, and `empty` says so of the host's.
         Ok(Self(unsafe { Shared::new(allocation, care) }))
     }
@@ -177,7 +177,7 @@ impl Storage {
 
     /// Memory of another process.
     pub(crate) fn of_other_process(allocation: Allocation<Dyn>) -> Self {
-        // SAFETY: as of memory that `made` has.
+        // SAFETY: as of memory that `allocation` has.
         Self(unsafe { Shared::of_other_process(allocation, Care::default()) })
     }
 

@@ -45,20 +45,20 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The note of a live block, which its owner holds.
 #[derive(Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct NoteHandle {
     context: u64,
     /// From 1; 0 if there is no note.
     number: u64,
 }
 
-impl Drop for Noted {
+impl Drop for NoteHandle {
     fn drop(&mut self) {
         if self.number == 0 {
             return;
         }
-        let forgotten = with_notes(|all| all.as_mut()?.get_mut(&self.context)?.live.remove(&self.number));
+        let note = with_notes(|all| all.as_mut()?.get_mut(&self.context)?.live.remove(&self.number));
         // After the lock, because it frees memory of its own.
-        drop(forgotten);
+        drop(note);
     }
 }
 
@@ -84,10 +84,10 @@ pub(crate) fn keep(context: u64, capacity: usize) {
         if capacity == 0 {
             all.remove(&context);
         } else {
-            let kept = all.entry(context).or_default();
-            kept.capacity = capacity;
-            let surplus = kept.notes.len().saturating_sub(capacity);
-            kept.notes.drain(..surplus);
+            let notes = all.entry(context).or_default();
+            notes.capacity = capacity;
+            let surplus = notes.notes.len().saturating_sub(capacity);
+            notes.notes.drain(..surplus);
         }
         ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
     });
@@ -101,15 +101,15 @@ pub(crate) fn keep_lines(keep: bool) {
 /// Records the origin of memory at `address`, or of a refused request (0). The owner of the memory
 /// holds the result.
 #[inline]
-pub(crate) fn note(stream: &Stream, address: usize) -> Noted {
+pub(crate) fn note(stream: &Stream, address: usize) -> NoteHandle {
     match ACTIVE.load(Ordering::Relaxed) {
         true => write(stream, address),
-        false => Noted::default(),
+        false => NoteHandle::default(),
     }
 }
 
 #[cold]
-fn write(stream: &Stream, address: usize) -> Noted {
+fn write(stream: &Stream, address: usize) -> NoteHandle {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
     // Before the lock, because this waits for the interpreter.
@@ -120,25 +120,27 @@ fn write(stream: &Stream, address: usize) -> Noted {
     let note = Arc::new(Note { address, time, origin: Origin { queue: stream.number, frames } });
     let context = stream.context().id();
     with_notes(|all| {
-        let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&context)) else { return Noted::default() };
-        if kept.notes.len() == kept.capacity {
-            kept.notes.pop_front();
+        let Some(notes) = all.as_mut().and_then(|all| all.get_mut(&context)) else {
+            return NoteHandle::default();
+        };
+        if notes.notes.len() == notes.capacity {
+            notes.notes.pop_front();
         }
-        kept.notes.push_back(Arc::clone(&note));
+        notes.notes.push_back(Arc::clone(&note));
         if address == 0 {
-            return Noted::default();
+            return NoteHandle::default();
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-        kept.live.insert(number, note);
-        Noted { context, number }
+        notes.live.insert(number, note);
+        NoteHandle { context, number }
     })
 }
 
 /// The origins of the live blocks of a context, by their addresses.
 pub(crate) fn live(context: u64) -> HashMap<usize, Origin> {
     let notes: Vec<Arc<Note>> = with_notes(|all| {
-        let kept = all.as_ref().and_then(|all| all.get(&context));
-        kept.map_or_else(Vec::new, |kept| kept.live.values().cloned().collect())
+        let notes = all.as_ref().and_then(|all| all.get(&context));
+        notes.map_or_else(Vec::new, |list| list.live.values().cloned().collect())
     });
     // The last note of an address is that of the block there now: an earlier owner may not have
     // given up its own yet.
@@ -177,9 +179,9 @@ fn is_of_package(frame: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The origin of each record in a context's history; `None` without a note. A free has the origin
 /// of its allocation.
 pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
-    let kept = with_notes(|all| all.as_ref().and_then(|all| all.get(&context)).cloned());
+    let notes = with_notes(|all| all.as_ref().and_then(|all| all.get(&context)).cloned());
     let mut by_address: HashMap<usize, Vec<&Arc<Note>>> = HashMap::new();
-    for note in kept.iter().flat_map(|kept| &kept.notes) {
+    for note in notes.iter().flat_map(|list| &list.notes) {
         by_address.entry(note.address).or_default().push(note);
     }
     let mut origins = vec![Origin::default(); records.len()];
@@ -197,8 +199,8 @@ pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
         match record.operation {
             Operation::Allocate => drop(live.insert(record.address, index)),
             Operation::Free => {
-                if let Some(allocated) = live.remove(&record.address) {
-                    origins[index] = origins[allocated].clone();
+                if let Some(allocation) = live.remove(&record.address) {
+                    origins[index] = origins[allocation].clone();
                 }
             }
             _ => {}

@@ -42,10 +42,10 @@ struct Pools {
 
 impl Pools {
     fn of_kind(&self, kind: AllocKind) -> Option<&Pool<Dyn>> {
-        if self.kind.is_some_and(|only| only != kind) {
+        if self.kind.is_some_and(|pool_kind| pool_kind != kind) {
             return None;
         }
-        let place = KINDS.iter().position(|known| *known == kind)?;
+        let place = KINDS.iter().position(|candidate| *candidate == kind)?;
         Some(self.of_kinds[place].get_or_init(|| {
             let mut options = PoolOptions::default();
             options.limit = self.limit;
@@ -150,7 +150,7 @@ pub(crate) struct Cache([OnceLock<Option<Pool<Dyn>>>; CACHED.len()]);
 impl Cache {
     /// The pool for memory of a kind, if a context of this device has one.
     pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
-        let place = CACHED.iter().position(|known| *known == kind)?;
+        let place = CACHED.iter().position(|candidate| *candidate == kind)?;
         let make = || {
             let is_off = std::env::var_os(CACHE_VARIABLE).is_some_and(|value| value == "0");
             if is_off || context.info().backend != BackendKind::Cuda {
@@ -231,8 +231,8 @@ impl PyPool {
         #[pyo3(from_py_with = argument::limit)] limit: Option<usize>,
     ) -> PyResult<Self> {
         let scope = match device {
-            Some(given) if given.is_instance_of::<PyContext>() => {
-                Arc::clone(&given.cast::<PyContext>()?.get().0)
+            Some(argument) if argument.is_instance_of::<PyContext>() => {
+                Arc::clone(&argument.cast::<PyContext>()?.get().0)
             }
             _ => device_of(py, device, ("device", "a device, its selector or a context"))?.0.scope()?,
         };

@@ -15,10 +15,10 @@ use crate::text::error::{Failure, OrRaise};
 /// replaced.
 ///
 /// # Safety
-/// `made` is NULL with an exception set, or a new reference.
-unsafe fn owned(py: Python<'_>, made: *mut ffi::PyObject, size: usize) -> PyResult<Bound<'_, PyAny>> {
+/// `object` is NULL with an exception set, or a new reference.
+unsafe fn owned(py: Python<'_>, object: *mut ffi::PyObject, size: usize) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the caller's promise.
-    match unsafe { Bound::from_owned_ptr_or_err(py, made) } {
+    match unsafe { Bound::from_owned_ptr_or_err(py, object) } {
         Ok(object) => Ok(object),
         Err(_) => Err(Failure::NoMemory(size)).or_raise(),
     }
@@ -28,9 +28,9 @@ unsafe fn owned(py: Python<'_>, made: *mut ffi::PyObject, size: usize) -> PyResu
 pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let (pointer, len) = (content.as_ptr().cast(), content.len());
     // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
-    let made = unsafe { ffi::PyBytes_FromStringAndSize(pointer, len as isize) };
+    let object = unsafe { ffi::PyBytes_FromStringAndSize(pointer, len as isize) };
     // SAFETY: the result of a function that makes an object.
-    Ok(unsafe { owned(py, made, len) }?.cast_into()?)
+    Ok(unsafe { owned(py, object, len) }?.cast_into()?)
 }
 
 /// A `bytes` object with content that nobody has written, and that no other code knows yet.
@@ -73,9 +73,9 @@ impl Blank {
 pub(crate) fn bytearray<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
     let (pointer, len) = (content.as_ptr().cast(), content.len());
     // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
-    let made = unsafe { ffi::PyByteArray_FromStringAndSize(pointer, len as isize) };
+    let object = unsafe { ffi::PyByteArray_FromStringAndSize(pointer, len as isize) };
     // SAFETY: the result of a function that makes an object.
-    Ok(unsafe { owned(py, made, len) }?.cast_into()?)
+    Ok(unsafe { owned(py, object, len) }?.cast_into()?)
 }
 
 /// A list of `item(index)` for each of `len` indices.
@@ -87,9 +87,9 @@ pub(crate) fn list<'py>(
     let size = len.saturating_mul(size_of::<*mut ffi::PyObject>());
     let count = isize::try_from(len).map_err(|_| Failure::NoMemory(size)).or_raise()?;
     // SAFETY: a non-negative number.
-    let made = unsafe { ffi::PyList_New(count) };
+    let object = unsafe { ffi::PyList_New(count) };
     // SAFETY: the result of a function that makes an object.
-    let list = unsafe { owned(py, made, size) }?;
+    let list = unsafe { owned(py, object, size) }?;
     for index in 0..len {
         let value = item(index)?.into_ptr();
         // SAFETY: an index below the length. The list takes the reference, and no other code has

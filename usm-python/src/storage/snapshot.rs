@@ -25,8 +25,8 @@ pub(crate) struct PySnapshot(Snapshot);
 #[pyfunction]
 pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
     let scopes = runtime::scopes(py);
-    let named = stats::names(&scopes).into_iter().zip(&scopes);
-    let devices = named.map(|(name, scope)| {
+    let entries = stats::names(&scopes).into_iter().zip(&scopes);
+    let devices = entries.map(|(name, scope)| {
         let (blocks, records) = (scope.context.blocks(), scope.context.history());
         let origins = origin::of(scope.context.id(), &records);
         let mut live = origin::live(scope.context.id());
@@ -39,7 +39,8 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
             }
             segments.push(segment);
         }
-        let pooled: Vec<_> = segments.iter().map(|it: &Segment| it.address..it.address + it.size).collect();
+        let segment_ranges: Vec<_> =
+            segments.iter().map(|it: &Segment| it.address..it.address + it.size).collect();
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
             let (kind, origin) = (info.kind.name(), live.remove(&info.base).unwrap_or_default());
@@ -48,7 +49,7 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
         };
         // The other blocks are segments of their own.
         let is_pooled =
-            |info: &&usm_core::PointerInfo| pooled.iter().any(|it| it.contains(&(info.base as u64)));
+            |info: &&usm_core::PointerInfo| segment_ranges.iter().any(|it| it.contains(&(info.base as u64)));
         segments.extend(blocks.iter().filter(|info| !is_pooled(info)).map(segment));
         let events = records.iter().zip(origins).map(event).collect();
         Device { name, total: scope.context.info().global_mem_size, segments, events }

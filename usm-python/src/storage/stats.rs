@@ -102,9 +102,9 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts the history of a new context, if one is kept.
 pub(crate) fn begin_history(context: &Context<Dyn>) {
-    let kept = KEPT.load(Ordering::Relaxed);
-    if kept > 0 {
-        keep_history(context, kept);
+    let limit = KEPT.load(Ordering::Relaxed);
+    if limit > 0 {
+        keep_history(context, limit);
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::device::blocks::Blocks;
-use crate::storage::origin::Noted;
+use crate::storage::origin::NoteHandle;
 
 /// The blocks, each with its counts.
 static OPEN: Blocks = Blocks::new();
@@ -26,16 +26,16 @@ struct Counts {
 
 /// The blocks that count a piece of memory, and the note of its origin; usually none.
 #[derive(Debug, Default)]
-pub(crate) struct Tracked {
+pub(crate) struct BlockCounts {
     counts: Vec<Arc<Counts>>,
     bytes: usize,
-    _note: Noted,
+    _note: NoteHandle,
 }
 
-impl Tracked {
+impl BlockCounts {
     /// Counts an allocation in the blocks that are open where this thread runs. The thread may or
     /// may not be attached to the interpreter.
-    pub(crate) fn allocation(bytes: usize, note: Noted) -> Self {
+    pub(crate) fn allocation(bytes: usize, note: NoteHandle) -> Self {
         let counts = if OPEN.is_used() { open_counts() } else { Vec::new() };
         for count in &counts {
             let live = count.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -58,7 +58,7 @@ fn open_counts() -> Vec<Arc<Counts>> {
     all
 }
 
-impl Drop for Tracked {
+impl Drop for BlockCounts {
     fn drop(&mut self) {
         for count in &self.counts {
             count.live.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl PyTrack {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let counts = &slf.get().0;
-        let is_open = |known: &Arc<Counts>| Arc::ptr_eq(known, counts).then_some(());
+        let is_open = |other: &Arc<Counts>| Arc::ptr_eq(other, counts).then_some(());
         if OPEN.find(slf.py(), is_open)?.is_some() {
             return Err(PyRuntimeError::new_err("this block is open already"));
         }

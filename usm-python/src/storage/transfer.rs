@@ -49,13 +49,13 @@ impl Side {
     /// Refuses different element types. Bytes without members (`|V8`) may be copied to and from
     /// structures of their size.
     fn same_type(&self, other: &View) -> PyResult<()> {
-        let (here, there) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
-        let raw = here.descr.is_none() || there.descr.is_none();
-        if here.dtype == there.dtype && (raw || here == there) {
+        let (own_type, other_type) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
+        let raw = own_type.descr.is_none() || other_type.descr.is_none();
+        if own_type.dtype == other_type.dtype && (raw || own_type == other_type) {
             return Ok(());
         }
         Err(Class::Request.error(format!(
-            "elements of type {there} are copied to elements of type {here}: usm moves memory and does not convert"
+            "elements of type {other_type} are copied to elements of type {own_type}: usm moves memory and does not convert"
         )))
     }
 
@@ -88,23 +88,23 @@ pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyRe
     Ok((side("dst", dst)?, side("src", src)?))
 }
 
-/// Whether code of the device could convert the elements of `src` to `wanted`: numbers, in memory
+/// Whether code of the device could convert the elements of `src` to `target`: numbers, in memory
 /// that the host does not convert as fast.
-pub(crate) fn may_convert(src: &Side, wanted: &PyDtype) -> bool {
-    src.is_far() && number(wanted).is_some() && number(&PyDtype::of_view(&src.view)).is_some()
+pub(crate) fn may_convert(src: &Side, target: &PyDtype) -> bool {
+    src.is_far() && number(target).is_some() && number(&PyDtype::of_view(&src.view)).is_some()
 }
 
 /// The elements of `src` converted by code of the device, in new memory beside it. `None` if it has
 /// no code for these.
-pub(crate) fn converted(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Option<Side>> {
-    let side = empty_beside(py, src, wanted)?;
+pub(crate) fn converted(py: Python<'_>, src: &Side, target: &PyDtype) -> PyResult<Option<Side>> {
+    let side = empty_beside(py, src, target)?;
     Ok(convert(py, &side, src)?.then_some(side))
 }
 
 /// New memory of the kind and the shape of `src`, for elements of another type; from the open pool,
 /// if there is one.
-pub(crate) fn empty_beside(py: Python<'_>, src: &Side, wanted: &PyDtype) -> PyResult<Side> {
-    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(wanted.dtype), src.view.shape())
+pub(crate) fn empty_beside(py: Python<'_>, src: &Side, target: &PyDtype) -> PyResult<Side> {
+    empty_of(py, &src.stream, src.storage.kind(), &PyDtype::from(target.dtype), src.view.shape())
 }
 
 /// New memory of this kind for elements in C order; from the open pool, if there is one.
@@ -215,12 +215,12 @@ fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
         let piece = |side: &Side| Side { view: side.view.part_of_axis(axis, start, count), ..side.clone() };
         let (dst, src) = (piece(dst), piece(src));
         copy_piece(py, &dst, &src)?;
-        if let Err(raised) = py.check_signals() {
-            let copied = total / extent * (start + count);
+        if let Err(exception) = py.check_signals() {
+            let progress = total / extent * (start + count);
             // Not in Python 3.10.
-            let note = format!("usm: {copied} of {total} bytes were copied");
-            let _ = raised.value(py).call_method1("add_note", (note,));
-            return Err(raised);
+            let note = format!("usm: {progress} of {total} bytes were copied");
+            let _ = exception.value(py).call_method1("add_note", (note,));
+            return Err(exception);
         }
     }
     Ok(())
@@ -307,17 +307,17 @@ impl AsMut<[u8]> for One {
 ///
 /// # Errors
 /// [`ErrorKind::OutOfBounds`] for an element above the size of a number.
-pub(crate) fn read_one(py: Python<'_>, holding: &Holding, offset: usize) -> PyResult<[u8; MAX_BYTES]> {
-    let storage = holding.storage();
-    let (mut bytes, size) = ([0; MAX_BYTES], holding.view.itemsize());
+pub(crate) fn read_one(py: Python<'_>, content: &Holding, offset: usize) -> PyResult<[u8; MAX_BYTES]> {
+    let storage = content.storage();
+    let (mut bytes, size) = ([0; MAX_BYTES], content.view.itemsize());
     if let Some(target) = bytes.get_mut(..size)
         && storage.read_at_once(offset, target)
     {
         return Ok(bytes);
     }
-    wait::for_access(py, storage, &holding.stream, Access::Read)?;
+    wait::for_access(py, storage, &content.stream, Access::Read)?;
     let one = One::new(bytes, size);
-    let read = || storage.read(&holding.stream.queue, offset, size, one);
+    let read = || storage.read(&content.stream.queue, offset, size, one);
     py.detach(read).or_raise().map(|one| *one.0)
 }
 
@@ -348,16 +348,16 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
 /// Reads bytes that lie inside of the storage; at once where nothing else uses the memory.
 pub(crate) fn read_block(
     py: Python<'_>,
-    holding: &Holding,
+    content: &Holding,
     offset: usize,
     target: &mut [u8],
 ) -> PyResult<()> {
-    let storage = holding.storage();
+    let storage = content.storage();
     if storage.read_at_once(offset, target) {
         return Ok(());
     }
     let view = View::contiguous(PyDtype::of_text("uint8")?.dtype, &[target.len() as i64])?.moved_to(offset);
-    target.copy_from_slice(&to_bytes(py, &holding.with_view(view))?);
+    target.copy_from_slice(&to_bytes(py, &content.with_view(view))?);
     Ok(())
 }
 
@@ -395,16 +395,16 @@ pub(crate) fn copy_async(
         return Err(Class::Request.error(format!("the destination has {to} bytes, the source {from}")));
     }
     let ((to, len), (from, _)) = (dst.span(), src.span());
-    let copied = py.detach(|| copy::range(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
-    copied.inspect(|event| stream.note(event)).or_else(|failure| match &failure {
+    let outcome = py.detach(|| copy::range(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
+    outcome.inspect(|event| stream.note(event)).or_else(|failure| match &failure {
         Failure::Core(Error { kind: ErrorKind::WrongContext { .. }, .. }) => {
             let place = |stream: &Stream| {
                 let context = stream.context();
                 format!("{} (context {})", usm_core::Selector::of(context.info()), context.id())
             };
-            let (here, to, from) = (place(stream), place(&dst.stream), place(&src.stream));
+            let (own_place, to, from) = (place(stream), place(&dst.stream), place(&src.stream));
             Err(Class::Request.error(format!(
-                "the queue is of {here}, the destination of {to}, the source of {from}: a queue copies \
+                "the queue is of {own_place}, the destination of {to}, the source of {from}: a queue copies \
                  memory of its own context, usm.copy that of any other and NumPy's"
             )))
         }

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyUnicode
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySequence, PyString};
 use usm_core::AllocKind;
-use usm_plan::shown::Shown;
+use usm_plan::escape::EscapedText;
 
 use crate::exchange::import;
 use crate::text::error::Class;
@@ -36,7 +36,7 @@ pub(crate) fn items<'py, T>(
 ) -> PyResult<Vec<T>> {
     // SAFETY: a live object, and the caller is attached to the interpreter.
     if unsafe { pyo3::ffi::PySequence_Check(value.as_ptr()) } == 0 || value.is_instance_of::<PyString>() {
-        let class = Shown(value.get_type().name()?);
+        let class = EscapedText(value.get_type().name()?);
         return Err(PyTypeError::new_err(format!("'{class}' object is not a sequence")));
     }
     let mut all = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn items<'py, T>(
 #[cold]
 pub(crate) fn type_error(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
     let class = value.get_type().name().map(|class| class.to_string()).unwrap_or_default();
-    let class = Shown(class);
+    let class = EscapedText(class);
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
 }
 
@@ -117,9 +117,8 @@ texts! {
     target = "\"opencl-c\", \"cuda-c\", \"spir-v\" or \"ir\"";
 }
 
-/// `ours` in the place of an exception that says of a value that it does not fit. Any other one,
-/// such as a `KeyboardInterrupt`, comes from the program itself, which the conversion ran, and goes
-/// on.
+/// Replaces an error of a conversion by `ours`. Other exceptions, such as `KeyboardInterrupt`, come
+/// from code of the program, which the conversion ran, and propagate.
 #[cold]
 pub(crate) fn conversion_error(py: Python<'_>, error: PyErr, ours: impl FnOnce() -> PyErr) -> PyErr {
     let of_conversion = error.is_instance_of::<PyTypeError>(py)
@@ -182,7 +181,7 @@ pub(crate) fn number_error(name: &str, value: &Bound<'_, PyAny>, error: PyErr, f
 pub(crate) fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     match error.value(py).call_method1("add_note", (format!("while processing '{name}'"),)) {
         Ok(_) => error,
-        Err(raised) => raised,
+        Err(note_error) => note_error,
     }
 }
 

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use usm_core::ErrorKind;
-use usm_plan::shown::ShownLines;
+use usm_plan::escape::EscapedLines;
 
-use crate::process::once::Once;
+use crate::process::once::LazyCell;
 
 /// The classes of `usm.errors`, by name.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Class {
     /// The exception with this message. Names in it cannot control a terminal; its line breaks are
     /// a compiler's.
     pub(crate) fn error(self, message: impl Into<String>) -> PyErr {
-        let message = ShownLines(message.into()).to_string();
+        let message = EscapedLines(message.into()).to_string();
         Python::attach(|py| match self.class(py) {
             Ok(class) => PyErr::from_type(class, (message,)),
             Err(error) => error,
@@ -46,7 +46,7 @@ impl Class {
     }
 
     fn class(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-        static CLASSES: Once<Vec<Py<PyType>>> = Once::new();
+        static CLASSES: LazyCell<Vec<Py<PyType>>> = LazyCell::new();
         let classes = CLASSES.get_or_try_make(py, || {
             let module = py.import("usm.errors")?;
             Self::ALL

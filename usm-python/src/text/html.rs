@@ -44,11 +44,11 @@ pub(crate) fn preformatted(text: &str) -> String {
 pub(crate) fn forms<'py>(
     object: &Bound<'py, PyAny>,
     media_type: &str,
-    shown: String,
+    html: String,
 ) -> PyResult<Bound<'py, PyDict>> {
     let forms = PyDict::new(object.py());
     forms.set_item("text/plain", object.repr()?)?;
-    forms.set_item(media_type, shown)?;
+    forms.set_item(media_type, html)?;
     Ok(forms)
 }
 

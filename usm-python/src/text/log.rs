@@ -23,9 +23,9 @@ pub(crate) fn debug(py: Python<'_>, logger: &str, text: impl FnOnce() -> String)
 fn write(py: Python<'_>, logger: &str, text: impl FnOnce() -> String) -> PyResult<()> {
     const DEBUG: u8 = 10;
     let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    let Some(logging) = modules.get_item("logging")? else { return Ok(()) };
+    let Some(module) = modules.get_item("logging")? else { return Ok(()) };
     // A module that another thread imports just now may lack the function.
-    let Ok(get_logger) = logging.getattr("getLogger") else { return Ok(()) };
+    let Ok(get_logger) = module.getattr("getLogger") else { return Ok(()) };
     let logger = get_logger.call1((logger,))?;
     if logger.call_method1("isEnabledFor", (DEBUG,))?.is_truthy()? {
         logger.call_method1("debug", ("%s", text()))?;

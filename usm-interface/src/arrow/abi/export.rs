@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use core::ffi::c_void;
 use core::ptr;
 
-use super::{ArrowArray, ArrowDeviceArray, ArrowSchema, FLAG_NULLABLE, Held, Structure};
+use super::{ArrowArray, ArrowDeviceArray, ArrowSchema, FLAG_NULLABLE, OwnedStructure, Structure};
 use crate::arrow::format::format_of;
 use crate::arrow::validate::Column;
 use crate::dlpack::DeviceType;
@@ -138,7 +138,7 @@ pub fn export<O: Send + 'static, const N: usize>(
     column: &Column<N>,
     data: *const c_void,
     owner: O,
-) -> Result<(Held<ArrowSchema>, Held<ArrowDeviceArray>)> {
+) -> Result<(OwnedStructure<ArrowSchema>, OwnedStructure<ArrowDeviceArray>)> {
     let format = format_of(column.dtype()).ok_or_else(|| Key::Dtype.error(Reason::Dtype))?;
     let device = column.device();
     let shape = column.shape();
@@ -158,7 +158,7 @@ pub fn export<O: Send + 'static, const N: usize>(
         ..ArrowDeviceArray::RELEASED
     };
     // SAFETY: new, as the interface requires it, and this function's alone.
-    let outer = unsafe { Held::from_raw(outer) };
+    let outer = unsafe { OwnedStructure::from_raw(outer) };
     // SAFETY: as above.
-    Ok((outer, unsafe { Held::from_raw(array) }))
+    Ok((outer, unsafe { OwnedStructure::from_raw(array) }))
 }

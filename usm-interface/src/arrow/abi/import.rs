@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_void};
 
-use super::{ArrowArray, ArrowDeviceArray, ArrowSchema, Held, Structure};
+use super::{ArrowArray, ArrowDeviceArray, ArrowSchema, OwnedStructure, Structure};
 use crate::arrow::format::Format;
 use crate::arrow::validate::{self, Column, RawLevel, Used, validate};
 use crate::dlpack::{Device, DeviceType};
@@ -13,24 +13,24 @@ pub const MAX_LEVELS: usize = 64;
 
 /// A column with its type, on any device.
 #[derive(Debug)]
-pub struct Imported {
-    schema: Held<ArrowSchema>,
-    array: Held<ArrowDeviceArray>,
+pub struct ImportedColumn {
+    schema: OwnedStructure<ArrowSchema>,
+    array: OwnedStructure<ArrowDeviceArray>,
 }
 
-impl Imported {
+impl ImportedColumn {
     /// A column on a device.
     #[must_use]
-    pub const fn new(schema: Held<ArrowSchema>, array: Held<ArrowDeviceArray>) -> Self {
+    pub const fn new(schema: OwnedStructure<ArrowSchema>, array: OwnedStructure<ArrowDeviceArray>) -> Self {
         Self { schema, array }
     }
 
     /// A column in host memory.
     #[must_use]
-    pub fn on_host(schema: Held<ArrowSchema>, array: Held<ArrowArray>) -> Self {
+    pub fn on_host(schema: OwnedStructure<ArrowSchema>, array: OwnedStructure<ArrowArray>) -> Self {
         let array = ArrowDeviceArray { array: array.into_raw(), ..ArrowDeviceArray::RELEASED };
         // SAFETY: the array was owned, and is again.
-        Self { schema, array: unsafe { Held::from_raw(array) } }
+        Self { schema, array: unsafe { OwnedStructure::from_raw(array) } }
     }
 
     /// Whether entries are missing, as the producer counted them: of the column, of what is below
@@ -100,20 +100,20 @@ impl Imported {
             if array.n_children != 1 || schema.n_children != 1 {
                 return Ok(length);
             }
-            let missing = || Key::Children.error(ProtocolError::NullField);
+            let null_error = || Key::Children.error(ProtocolError::NullField);
             // SAFETY: the schema has one child, valid as long as itself.
-            schema = unsafe { child(schema.children) }.ok_or_else(missing)?;
+            schema = unsafe { child(schema.children) }.ok_or_else(null_error)?;
             // SAFETY: so has the array.
-            array = unsafe { child(array.children) }.ok_or_else(missing)?;
+            array = unsafe { child(array.children) }.ok_or_else(null_error)?;
         }
         Err(Key::Ndim.error(LimitError::TooManyDims { limit }))
     }
 }
 
-impl Held<ArrowArray> {
-    /// As [`Imported::may_lack_entries`], for a column of this type.
+impl OwnedStructure<ArrowArray> {
+    /// As [`ImportedColumn::may_lack_entries`], for a column of this type.
     #[must_use]
-    pub fn may_lack_entries(&self, schema: &Held<ArrowSchema>) -> bool {
+    pub fn may_lack_entries(&self, schema: &OwnedStructure<ArrowSchema>) -> bool {
         may_lack_entries(schema.get(), self.get())
     }
 }
@@ -192,8 +192,8 @@ unsafe fn read_level<'a>(schema: &'a ArrowSchema, array: &ArrowArray) -> Result<
     }
     // SAFETY: the interface requires a text that ends with NUL.
     let format = unsafe { CStr::from_ptr(schema.format) };
-    let unknown = || -> Error { Key::Format.error(TypeError::UnknownFormat) };
-    let format = format.to_str().map_err(|_| unknown())?;
+    let format_error = || -> Error { Key::Format.error(TypeError::UnknownFormat) };
+    let format = format.to_str().map_err(|_| format_error())?;
     let has_buffers = array.n_buffers > 0;
     if has_buffers && (array.buffers.is_null() || !array.buffers.is_aligned()) {
         return Err(Key::Buffers.error(ProtocolError::NullField));

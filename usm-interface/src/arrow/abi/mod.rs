@@ -1,7 +1,7 @@
 //! The C structures of Arrow's data interface. Only this folder and DLPack's have unsafe code.
 //!
-//! [`Held`] owns a structure that was moved out of its producer's place, and releases it once.
-//! [`Imported`] is a column that somebody handed over; [`export`] makes one that owns any value.
+//! [`OwnedStructure`] owns a structure that was moved out of its producer's place, and releases it once.
+//! [`ImportedColumn`] is a column that somebody handed over; [`export`] makes one that owns any value.
 //! Capsules are named [`SCHEMA`], [`ARRAY`], [`DEVICE_ARRAY`] and [`STREAM`]; a consumer leaves the
 //! name as it is and the structure in the capsule released.
 
@@ -16,7 +16,7 @@ use crate::error::{Key, ProtocolError, Result};
 
 #[cfg(feature = "alloc")]
 pub use export::export;
-pub use import::{Imported, MAX_LEVELS};
+pub use import::{ImportedColumn, MAX_LEVELS};
 
 /// Name of a capsule with an [`ArrowSchema`].
 pub const SCHEMA: &CStr = c"arrow_schema";
@@ -228,13 +228,13 @@ impl Structure for ArrowArrayStream {
 ///
 /// Any thread may release a structure, so the owner can be sent.
 #[derive(Debug)]
-pub struct Held<T: Structure>(T);
+pub struct OwnedStructure<T: Structure>(T);
 
 // SAFETY: Arrow lets the consumer release a structure on any thread, and no shared reference
 // changes it.
-unsafe impl<T: Structure> Send for Held<T> {}
+unsafe impl<T: Structure> Send for OwnedStructure<T> {}
 
-impl<T: Structure> Held<T> {
+impl<T: Structure> OwnedStructure<T> {
     /// Takes over a structure.
     ///
     /// # Safety
@@ -253,16 +253,16 @@ impl<T: Structure> Held<T> {
     /// A structure as the interface requires it is at `place`, and nobody else uses it meanwhile.
     pub unsafe fn take(place: NonNull<T>) -> Result<Self> {
         // SAFETY: the caller's promise; the interface allows a move by bits.
-        let held = Self(unsafe { place.replace(T::RELEASED) });
-        if held.0.is_released() { Err(Key::Release.error(ProtocolError::Released)) } else { Ok(held) }
+        let owner = Self(unsafe { place.replace(T::RELEASED) });
+        if owner.0.is_released() { Err(Key::Release.error(ProtocolError::Released)) } else { Ok(owner) }
     }
 
     /// Hands the structure over, without a call of its callback.
     #[must_use]
     pub fn into_raw(self) -> T {
-        let held = core::mem::ManuallyDrop::new(self);
+        let owner = core::mem::ManuallyDrop::new(self);
         // SAFETY: the value is not used any more, and not dropped.
-        unsafe { ptr::read(&raw const held.0) }
+        unsafe { ptr::read(&raw const owner.0) }
     }
 
     /// The structure.
@@ -272,7 +272,7 @@ impl<T: Structure> Held<T> {
     }
 }
 
-impl<T: Structure> Drop for Held<T> {
+impl<T: Structure> Drop for OwnedStructure<T> {
     fn drop(&mut self) {
         #[cfg(feature = "alloc")]
         // SAFETY: this value owns the structure, and this is its end.
@@ -285,14 +285,14 @@ impl<T: Structure> Drop for Held<T> {
     }
 }
 
-impl Held<ArrowArrayStream> {
+impl OwnedStructure<ArrowArrayStream> {
     /// The type of all chunks.
     ///
     /// # Errors
     /// The stream's number (`errno.h`); see [`last_error`](Self::last_error). -1 without the
     /// callback, or for a released schema.
-    pub fn schema(&mut self) -> core::result::Result<Held<ArrowSchema>, c_int> {
-        let mut schema = Held(ArrowSchema::RELEASED);
+    pub fn schema(&mut self) -> core::result::Result<OwnedStructure<ArrowSchema>, c_int> {
+        let mut schema = OwnedStructure(ArrowSchema::RELEASED);
         let ask = self.0.get_schema.ok_or(-1)?;
         // SAFETY: the stream is owned and not released; there is a place for the answer.
         match unsafe { ask(&raw mut self.0, &raw mut schema.0) } {
@@ -306,8 +306,8 @@ impl Held<ArrowArrayStream> {
     ///
     /// # Errors
     /// As [`schema`](Self::schema).
-    pub fn next_chunk(&mut self) -> core::result::Result<Option<Held<ArrowArray>>, c_int> {
-        let mut chunk = Held(ArrowArray::RELEASED);
+    pub fn next_chunk(&mut self) -> core::result::Result<Option<OwnedStructure<ArrowArray>>, c_int> {
+        let mut chunk = OwnedStructure(ArrowArray::RELEASED);
         let ask = self.0.get_next.ok_or(-1)?;
         // SAFETY: as above.
         match unsafe { ask(&raw mut self.0, &raw mut chunk.0) } {

@@ -160,8 +160,8 @@ impl Call<'_> {
         self.node.attribute.iter().find(|attribute| attribute.name == name)
     }
 
-    pub(super) fn number(&self, name: &str, otherwise: i64) -> i64 {
-        self.attribute(name).map_or(otherwise, |attribute| attribute.i)
+    pub(super) fn number(&self, name: &str, default: i64) -> i64 {
+        self.attribute(name).map_or(default, |attribute| attribute.i)
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
@@ -185,9 +185,9 @@ impl Call<'_> {
     }
 
     /// The element type that an attribute states.
-    pub(super) fn type_of(&self, name: &str, otherwise: i32) -> i32 {
-        let stated = self.attribute(name).and_then(|attribute| i32::try_from(attribute.i).ok());
-        stated.filter(|&data_type| data_type != 0).unwrap_or(otherwise)
+    pub(super) fn type_of(&self, name: &str, default: i32) -> i32 {
+        let number = self.attribute(name).and_then(|attribute| i32::try_from(attribute.i).ok());
+        number.filter(|&data_type| data_type != 0).unwrap_or(default)
     }
 
     /// Number of results with a name, or before one.

@@ -12,7 +12,7 @@ use crate::onnx::element::{BOOL, DOUBLE, FLOAT, INT64};
 use crate::onnx::slice::Selection;
 
 /// The elements of the results. `None` if they are not known.
-pub(super) fn values(call: &Call<'_>, made: &[Made]) -> Option<Vec<Value>> {
+pub(super) fn values(call: &Call<'_>, result_types: &[Made]) -> Option<Vec<Value>> {
     if !matches!(call.node.domain.as_str(), "" | "ai.onnx") {
         return None;
     }
@@ -31,18 +31,18 @@ pub(super) fn values(call: &Call<'_>, made: &[Made]) -> Option<Vec<Value>> {
         _ => {}
     }
     let results: Vec<Vec<u64>> =
-        made.iter().map(|(_, dims)| dims.iter().copied().collect()).collect::<Option<_>>()?;
+        result_types.iter().map(|(_, dims)| dims.iter().copied().collect()).collect::<Option<_>>()?;
     let small = |dims: &Vec<u64>| {
         dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim)).is_some_and(|n| n <= MOST_ELEMENTS)
     };
-    let known = call.inputs.iter().flatten().all(|fact| fact.value.is_some());
-    if !known || call.inputs.is_empty() || !results.iter().all(small) {
+    let has_values = call.inputs.iter().flatten().all(|fact| fact.value.is_some());
+    if !has_values || call.inputs.is_empty() || !results.iter().all(small) {
         return None;
     }
     if op == "Split" {
         return split(call, &results);
     }
-    let (data_type, dims) = (made.first()?.0, results.first()?);
+    let (data_type, dims) = (result_types.first()?.0, results.first()?);
     let value = match op {
         "Identity" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => call.value(0).ok()?.clone(),
         "Concat" => concat(call, data_type, dims)?,
@@ -111,10 +111,10 @@ fn places(call: &Call<'_>, op: &str, dims: &[u64]) -> Option<Vec<usize>> {
     Some(match op {
         "Expand" => indices(dims).map(|index| broadcast_place(&own, &index)).collect(),
         "Tile" => {
-            let wrapped = |index: Vec<usize>| {
+            let wrap = |index: Vec<usize>| {
                 index.iter().zip(&own).map(|(&at, &dim)| at % (dim as usize).max(1)).collect::<Vec<_>>()
             };
-            indices(dims).map(|index| flat(&wrapped(index))).collect()
+            indices(dims).map(|index| flat(&wrap(index))).collect()
         }
         "Transpose" => {
             let rank = own.len();
@@ -137,39 +137,39 @@ fn places(call: &Call<'_>, op: &str, dims: &[u64]) -> Option<Vec<usize>> {
                 let axis = usize::try_from(axis).ok()?;
                 (*starts.get_mut(axis)?, *by.get_mut(axis)?) = (inside.starts[at], inside.steps[at]);
             }
-            let moved = |index: Vec<usize>| -> Option<usize> {
+            let move_index = |index: Vec<usize>| -> Option<usize> {
                 let each = index.iter().enumerate().map(|(axis, &at)| {
                     usize::try_from(starts[axis] + by[axis] * at as i64).ok().map(|at| at * steps[axis])
                 });
                 each.sum()
             };
-            indices(dims).map(moved).collect::<Option<_>>()?
+            indices(dims).map(move_index).collect::<Option<_>>()?
         }
         "Gather" => {
             let axis = place(call.number("axis", 0), own.len()).ok()?;
-            let (chosen, shape) = (call.integers(1).ok()?, call.extents(1).ok()?);
+            let (indices_in, shape) = (call.integers(1).ok()?, call.extents(1).ok()?);
             let inner = strides(&shape);
             let of = |index: Vec<usize>| {
                 let (before, rest) = index.split_at(axis);
                 let (middle, after) = rest.split_at(shape.len());
                 let at: usize = middle.iter().zip(&inner).map(|(at, step)| at * step).sum();
-                let at = from_end(*chosen.get(at)?, own[axis])?;
+                let at = from_end(*indices_in.get(at)?, own[axis])?;
                 Some(flat(&[before, &[at], after].concat()))
             };
             indices(dims).map(of).collect::<Option<_>>()?
         }
         "GatherElements" => {
             let axis = place(call.number("axis", 0), own.len()).ok()?;
-            let chosen = call.integers(1).ok()?;
-            let of = |(mut index, &chosen): (Vec<usize>, &i64)| {
-                *index.get_mut(axis)? = from_end(chosen, own[axis])?;
+            let index_list = call.integers(1).ok()?;
+            let of = |(mut index, &position): (Vec<usize>, &i64)| {
+                *index.get_mut(axis)? = from_end(position, own[axis])?;
                 Some(flat(&index))
             };
-            indices(dims).zip(chosen).map(of).collect::<Option<_>>()?
+            indices(dims).zip(index_list).map(of).collect::<Option<_>>()?
         }
         "Compress" if call.attribute("axis").is_none() => {
-            let chosen = call.integers(1).ok()?.iter().enumerate();
-            chosen.filter(|&(_, &chosen)| chosen != 0).map(|(at, _)| at).collect()
+            let flags = call.integers(1).ok()?.iter().enumerate();
+            flags.filter(|&(_, &flag)| flag != 0).map(|(at, _)| at).collect()
         }
         _ => return None,
     })
@@ -190,18 +190,18 @@ fn concat(call: &Call<'_>, data_type: i32, dims: &[u64]) -> Option<Value> {
         let at: usize = index.iter().zip(steps).map(|(at, step)| at * step).sum();
         (at < value.len()).then_some((at, *value))
     };
-    let found: Vec<(usize, &Value)> = indices(dims).map(element).collect::<Option<_>>()?;
-    gathered(data_type, &found)
+    let elements: Vec<(usize, &Value)> = indices(dims).map(element).collect::<Option<_>>()?;
+    gathered(data_type, &elements)
 }
 
 /// Elements of several values.
-fn gathered(data_type: i32, found: &[(usize, &Value)]) -> Option<Value> {
+fn gathered(data_type: i32, elements: &[(usize, &Value)]) -> Option<Value> {
     if is_integer(data_type) {
         let number = |&(at, value): &(usize, &Value)| value.integers()?.get(at).copied();
-        return Some(Value::Integers(found.iter().map(number).collect::<Option<_>>()?));
+        return Some(Value::Integers(elements.iter().map(number).collect::<Option<_>>()?));
     }
     matches!(data_type, FLOAT | DOUBLE)
-        .then(|| Value::Reals(found.iter().map(|&(at, value)| value.real(at)).collect()))
+        .then(|| Value::Reals(elements.iter().map(|&(at, value)| value.real(at)).collect()))
 }
 
 fn split(call: &Call<'_>, results: &[Vec<u64>]) -> Option<Vec<Value>> {
@@ -239,8 +239,8 @@ fn select(call: &Call<'_>, dims: &[u64]) -> Option<Value> {
         let from = usize::from(*condition.get(broadcast_place(&condition_dims, &index))? == 0);
         Some((broadcast_place(&shapes[from], &index), values[from]))
     };
-    let found: Vec<_> = indices(dims).map(element).collect::<Option<_>>()?;
-    gathered(call.data_type(1), &found)
+    let elements: Vec<_> = indices(dims).map(element).collect::<Option<_>>()?;
+    gathered(call.data_type(1), &elements)
 }
 
 fn cast(call: &Call<'_>, data_type: i32) -> Option<Value> {
@@ -280,7 +280,7 @@ fn scatter(call: &Call<'_>) -> Option<Value> {
         return None;
     }
     let (own, lists) = (call.extents(0).ok()?, call.extents(1).ok()?);
-    let (chosen, updates) = (call.integers(1).ok()?, call.value(2).ok()?);
+    let (index_list, updates) = (call.integers(1).ok()?, call.value(2).ok()?);
     let depth = usize::try_from(*lists.last()?).ok().filter(|&depth| depth <= own.len())?;
     let steps = strides(&own);
     let row = own[depth..].iter().product::<u64>() as usize;
@@ -288,7 +288,7 @@ fn scatter(call: &Call<'_>) -> Option<Value> {
     let value = call.value(0).ok()?;
     let mut from: Vec<(usize, &Value)> = (0..value.len()).map(|at| (at, value)).collect();
     for list in 0..count {
-        let index = chosen.get(list * depth..(list + 1) * depth)?;
+        let index = index_list.get(list * depth..(list + 1) * depth)?;
         let places = index.iter().enumerate().map(|(axis, &at)| Some(from_end(at, own[axis])? * steps[axis]));
         let first = places.sum::<Option<usize>>()?;
         for at in 0..row {
@@ -300,12 +300,12 @@ fn scatter(call: &Call<'_>) -> Option<Value> {
 
 fn non_zero(call: &Call<'_>, dims: &[u64]) -> Option<Value> {
     let (own, value) = (call.extents(0).ok()?, call.value(0).ok()?);
-    let found: Vec<Vec<usize>> =
+    let rows: Vec<Vec<usize>> =
         indices(&own).enumerate().filter(|(at, _)| value.real(*at) != 0.0).map(|(_, index)| index).collect();
-    if dims.get(1) != Some(&(found.len() as u64)) {
+    if dims.get(1) != Some(&(rows.len() as u64)) {
         return None;
     }
     Some(Value::Integers(
-        (0..own.len()).flat_map(|axis| found.iter().map(move |index| index[axis] as i64)).collect(),
+        (0..own.len()).flat_map(|axis| rows.iter().map(move |index| index[axis] as i64)).collect(),
     ))
 }

@@ -36,7 +36,7 @@ const NEWEST: i64 = 1_000;
 
 /// The results of inference.
 #[derive(Debug, Default)]
-pub(super) struct Inferred {
+pub(super) struct InferenceResult {
     /// What is known, by name.
     facts: HashMap<String, Fact>,
     /// The first operator that contradicts the standard or that no rule knows.
@@ -45,17 +45,17 @@ pub(super) struct Inferred {
     truths: HashMap<String, bool>,
 }
 
-impl Inferred {
+impl InferenceResult {
     /// Why a shape is not known.
     pub(super) fn why(&self, name: &str) -> Option<&str> {
         self.facts.get(name)?.why.as_deref()
     }
 
     /// The value of a name: element type, extents, and elements of small constants.
-    pub(super) fn known(&self, name: &str) -> Option<Known> {
+    pub(super) fn known(&self, name: &str) -> Option<ValueInfo> {
         let fact = self.facts.get(name)?;
         let value = fact.value.as_deref().cloned();
-        Some(Known { data_type: fact.data_type, dims: fact.dims.clone()?, value })
+        Some(ValueInfo { data_type: fact.data_type, dims: fact.dims.clone()?, value })
     }
 
     /// Turns operators whose results depend on no more than this into constants. Results of the
@@ -98,7 +98,7 @@ impl Inferred {
 
 /// What is known of a value before anything runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct ValueInfo {
     /// `TensorProto.DataType` of the ONNX standard.
     pub data_type: i32,
     /// Extents in elements; `None` where they depend on the data.
@@ -116,53 +116,53 @@ pub(super) fn complete(
     control: &mut Control,
     shapes: &mut HashMap<String, Shape>,
     remark: &dyn Fn(String),
-) -> Inferred {
+) -> InferenceResult {
     // Exporters state dimensions of outputs that the operators do not have.
     let incomplete = !all_known(graph, control, |name| shapes.contains_key(name));
-    let said: HashMap<String, Shape> = if incomplete {
+    let output_shapes: HashMap<String, Shape> = if incomplete {
         graph.output.iter().filter_map(|output| shapes.remove_entry(&output.name)).collect()
     } else {
         HashMap::new()
     };
-    let inferred = of_branches(frame, graph, control, shapes, &said, remark);
-    for (name, fact) in &inferred.facts {
+    let inference = of_branches(frame, graph, control, shapes, &output_shapes, remark);
+    for (name, fact) in &inference.facts {
         if let Some(shape) = fact.shape() {
             shapes.entry(name.clone()).or_insert(shape);
         }
     }
-    for (name, shape) in said {
-        let found = shapes.entry(name.clone()).or_insert_with(|| shape.clone());
-        if found.bytes().ok() != shape.bytes().ok() {
+    for (name, shape) in output_shapes {
+        let known_shape = shapes.entry(name.clone()).or_insert_with(|| shape.clone());
+        if known_shape.bytes().ok() != shape.bytes().ok() {
             remark(format!(
                 "the shape {:?} that the file states for output {name:?} is not that of its operator, {:?}",
-                shape.dims, found.dims
+                shape.dims, known_shape.dims
             ));
         }
     }
-    inferred
+    inference
 }
 
 /// One walk along the operators.
 struct Walk<'a> {
     version: i64,
     /// What the file states, beyond whole shapes too.
-    described: HashMap<&'a str, (i32, Vec<Extent>)>,
+    declared_parts: HashMap<&'a str, (i32, Vec<Extent>)>,
     /// Whole shapes, which count before a rule's.
-    stated: &'a HashMap<String, Shape>,
-    collected: &'a HashMap<String, Made>,
-    found: Inferred,
+    declared_shapes: &'a HashMap<String, Shape>,
+    collected_rows: &'a HashMap<String, Made>,
+    inference_result: InferenceResult,
 }
 
 impl<'a> Walk<'a> {
     fn of(
         frame: &ModelProto,
         graph: &'a GraphProto,
-        stated: &'a HashMap<String, Shape>,
-        collected: &'a HashMap<String, Made>,
+        declared_shapes: &'a HashMap<String, Shape>,
+        collected_rows: &'a HashMap<String, Made>,
     ) -> Self {
         let sets = frame.opset_import.iter().filter(|set| matches!(set.domain.as_str(), "" | "ai.onnx"));
         let version = sets.map(|set| set.version).max().unwrap_or(NEWEST);
-        let described = graph.value_info.iter().chain(&graph.output).filter_map(|value| {
+        let declared_parts = graph.value_info.iter().chain(&graph.output).filter_map(|value| {
             let tensor = shape::tensor_type(value)?;
             Some((value.name.as_str(), (tensor.elem_type, shape::extents(tensor.shape.as_ref()?))))
         });
@@ -184,32 +184,38 @@ impl<'a> Walk<'a> {
                 facts.insert(values.name.clone(), of_sparse(sparse));
             }
         }
-        let found = Inferred { facts, ..Inferred::default() };
-        Self { version, described: described.collect(), stated, collected, found }
+        let result = InferenceResult { facts, ..InferenceResult::default() };
+        Self {
+            version,
+            declared_parts: declared_parts.collect(),
+            declared_shapes,
+            collected_rows,
+            inference_result: result,
+        }
     }
 
-    fn run(mut self, graph: &GraphProto) -> Inferred {
+    fn run(mut self, graph: &GraphProto) -> InferenceResult {
         for (index, node) in graph.node.iter().enumerate() {
             if is_constant(node) {
                 let fact = of_constant(node);
-                self.found.facts.extend(node.output.first().map(|name| (name.clone(), fact)));
+                self.inference_result.facts.extend(node.output.first().map(|name| (name.clone(), fact)));
             } else if node.domain == control::DOMAIN {
                 self.control(node);
             } else {
                 self.node(index, node);
             }
         }
-        let truths = self.found.facts.iter().filter_map(|(name, fact)| {
+        let truths = self.inference_result.facts.iter().filter_map(|(name, fact)| {
             let &[truth] = fact.value.as_deref()?.integers()? else { return None };
             Some((name.clone(), truth != 0))
         });
-        self.found.truths = truths.collect();
-        self.found
+        self.inference_result.truths = truths.collect();
+        self.inference_result
     }
 
     fn node(&mut self, index: usize, node: &NodeProto) {
         let fact = |name: &String| {
-            (!name.is_empty()).then(|| self.found.facts.get(name).cloned().unwrap_or_default())
+            (!name.is_empty()).then(|| self.inference_result.facts.get(name).cloned().unwrap_or_default())
         };
         let mut inputs: Vec<Option<Fact>> = node.input.iter().map(fact).collect();
         while inputs.last().is_some_and(Option::is_none) {
@@ -217,9 +223,9 @@ impl<'a> Walk<'a> {
         }
         let call = Call { node, inputs, version: self.version };
         let answer = rules::results(&call);
-        let given = call.inputs.iter().flatten().find_map(|fact| fact.why.clone());
+        let known_reason = call.inputs.iter().flatten().find_map(|fact| fact.why.clone());
         let why: Option<Rc<str>> = match &answer {
-            Ok(_) => given,
+            Ok(_) => known_reason,
             Err(Refusal::Unknown) => Some(
                 format!(
                     "{} is an operator that is not known here; its result's shape must be in the file",
@@ -237,26 +243,26 @@ impl<'a> Walk<'a> {
             }
             // Elements of a value without a shape are unknown for its reason.
             Err(Refusal::Data(reason)) => {
-                Some(given.unwrap_or_else(|| format!("{reason} of {}", title(index, node)).into()))
+                Some(known_reason.unwrap_or_else(|| format!("{reason} of {}", title(index, node)).into()))
             }
             Err(Refusal::Wrong(reason)) => Some(format!("{}: {reason}", title(index, node)).into()),
         };
-        let unstated = outputs(node).any(|name| !self.stated.contains_key(name));
+        let lacks_shape = outputs(node).any(|name| !self.declared_shapes.contains_key(name));
         if matches!(answer, Err(Refusal::Unknown | Refusal::Wrong(_)))
-            && unstated
-            && self.found.complaint.is_none()
+            && lacks_shape
+            && self.inference_result.complaint.is_none()
         {
-            self.found.complaint = why.as_deref().map(str::to_owned);
+            self.inference_result.complaint = why.as_deref().map(str::to_owned);
         }
-        let made = answer.unwrap_or_default();
-        let values = fold::values(&call, &made).unwrap_or_default();
-        let constancy = if made.is_empty() { Constancy::Varies } else { constancy(&call) };
+        let result_types = answer.unwrap_or_default();
+        let values = fold::values(&call, &result_types).unwrap_or_default();
+        let constancy = if result_types.is_empty() { Constancy::Varies } else { constancy(&call) };
         let data = || {
             let reason = format!("it depends on the data: on what {} computes", title(index, node));
             Rc::<str>::from(reason)
         };
         for (at, name) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            let mut fact = match made.get(at) {
+            let mut fact = match result_types.get(at) {
                 Some((data_type, dims)) => Fact {
                     data_type: *data_type,
                     dims: Some(dims.clone()),
@@ -271,25 +277,25 @@ impl<'a> Walk<'a> {
                 fact.why = Some(why.clone().unwrap_or_else(data));
                 fact.constancy = Constancy::Varies;
             }
-            self.found.facts.insert(name.clone(), fact);
+            self.inference_result.facts.insert(name.clone(), fact);
         }
     }
 
     /// Replaces what the file states otherwise, and adds what only the file states.
     fn correct(&self, name: &str, fact: &mut Fact) {
-        let Some((data_type, dims)) = self.described.get(name) else { return };
+        let Some((data_type, dims)) = self.declared_parts.get(name) else { return };
         if fact.data_type == 0 {
             fact.data_type = *data_type;
         }
-        if let Some(stated) = self.stated.get(name) {
-            if fact.shape().as_ref() != Some(stated) {
-                let dims = stated.dims.iter().copied().map(Some).collect();
+        if let Some(shape) = self.declared_shapes.get(name) {
+            if fact.shape().as_ref() != Some(shape) {
+                let dims = shape.dims.iter().copied().map(Some).collect();
                 *fact = Fact { data_type: *data_type, dims: Some(dims), ..Fact::default() };
             }
         } else {
             match &mut fact.dims {
                 Some(own) if own.len() == dims.len() => {
-                    own.iter_mut().zip(dims).for_each(|(own, stated)| *own = own.or(*stated));
+                    own.iter_mut().zip(dims).for_each(|(own, extent)| *own = own.or(*extent));
                 }
                 Some(_) => {}
                 None => fact.dims = Some(dims.clone()),
@@ -301,13 +307,14 @@ impl<'a> Walk<'a> {
     /// branch or iteration.
     fn control(&mut self, node: &NodeProto) {
         let Some(result) = node.output.first() else { return };
-        let input = |at: usize| node.input.get(at).and_then(|name| self.found.facts.get(name)).cloned();
+        let input =
+            |at: usize| node.input.get(at).and_then(|name| self.inference_result.facts.get(name)).cloned();
         let first = input(0).unwrap_or_default();
-        let varying = |fact: Fact| Fact { value: None, constancy: Constancy::Varies, ..fact };
+        let without_value = |fact: Fact| Fact { value: None, constancy: Constancy::Varies, ..fact };
         let mut fact = match node.op_type.as_str() {
             "Element" => {
                 let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(0, |a| a.i);
-                let mut fact = varying(first);
+                let mut fact = without_value(first);
                 let at = fact.dims.as_ref().and_then(|dims| call::place(axis, dims.len()).ok());
                 fact.dims = fact.dims.take().zip(at).map(|(mut dims, at)| {
                     dims.remove(at);
@@ -317,9 +324,9 @@ impl<'a> Walk<'a> {
             }
             // A Join with one result left has one input more, its condition.
             "Join" if node.input.len() < 3 => first,
-            "Join" if first.shape().is_none() => varying(input(1).unwrap_or(first)),
-            "Enter" | "Join" => varying(first),
-            "Collect" => match self.collected.get(result) {
+            "Join" if first.shape().is_none() => without_value(input(1).unwrap_or(first)),
+            "Enter" | "Join" => without_value(first),
+            "Collect" => match self.collected_rows.get(result) {
                 Some((data_type, dims)) => {
                     Fact { data_type: *data_type, dims: Some(dims.clone()), ..Fact::default() }
                 }
@@ -335,7 +342,7 @@ impl<'a> Walk<'a> {
             _ => return,
         };
         if fact.shape().is_none()
-            && let Some((data_type, dims)) = self.described.get(result.as_str())
+            && let Some((data_type, dims)) = self.declared_parts.get(result.as_str())
         {
             fact = Fact { data_type: *data_type, dims: Some(dims.clone()), why: fact.why, ..Fact::default() };
         }
@@ -346,7 +353,7 @@ impl<'a> Walk<'a> {
             };
             fact.why = Some(what.into());
         }
-        self.found.facts.insert(result.clone(), fact);
+        self.inference_result.facts.insert(result.clone(), fact);
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use usm_interface::arrow::Column;
-use usm_interface::arrow::abi::{self, ArrowDeviceArray, ArrowSchema, Held};
+use usm_interface::arrow::abi::{self, ArrowDeviceArray, ArrowSchema, OwnedStructure};
 use usm_interface::dlpack::{Device, DeviceType};
 
 use super::capsule;
@@ -35,7 +35,7 @@ pub(crate) fn host_pair<'py>(py: Python<'py>, side: &Side) -> PyResult<Pair<'py>
     transfer::expose_to_host(py, &side.storage, Protocol::Other)?;
     let array = array.into_raw().array;
     // SAFETY: a part of the structure that was held; the rest owns nothing.
-    let array = unsafe { Held::from_raw(array) };
+    let array = unsafe { OwnedStructure::from_raw(array) };
     Ok((capsule::to_capsule(py, schema)?, capsule::to_capsule(py, array)?))
 }
 
@@ -71,21 +71,26 @@ fn device(side: &Side) -> Device {
 }
 
 /// The structures, which own a reference to the array's memory.
-fn column(side: &Side, device: Device) -> PyResult<(Held<ArrowSchema>, Held<ArrowDeviceArray>)> {
+fn column(
+    side: &Side,
+    device: Device,
+) -> PyResult<(OwnedStructure<ArrowSchema>, OwnedStructure<ArrowDeviceArray>)> {
     let view = &side.view;
-    let refused = |reason: &str| Class::Access.error(format!("Arrow cannot say this array: {reason}"));
+    let access_error = |reason: &str| Class::Access.error(format!("Arrow cannot say this array: {reason}"));
     if view.ndim() == 0 {
-        return Err(refused("it has no dimension; array.reshape(1) has one"));
+        return Err(access_error("it has no dimension; array.reshape(1) has one"));
     }
     if !view.is_c_contiguous() {
-        return Err(refused("it is not in C order; array.copy() is"));
+        return Err(access_error("it is not in C order; array.copy() is"));
     }
     let shape: Vec<i64> = view.shape().iter().map(|extent| *extent as i64).collect();
     let address = side.storage.address() + view.offset();
     let column = Column::<MAX_DIMS>::new(view.dtype, &shape, address as u64, device);
-    let column = column.ok_or_else(|| refused("its size"))?;
+    let column = column.ok_or_else(|| access_error("its size"))?;
     abi::export(&column, address as *const c_void, side.clone()).map_err(|error| match error.kind() {
-        usm_interface::ErrorKind::NotRepresentable(_) => refused(&format!("elements of type {}", view.dtype)),
-        _ => refused(&error.to_string()),
+        usm_interface::ErrorKind::NotRepresentable(_) => {
+            access_error(&format!("elements of type {}", view.dtype))
+        }
+        _ => access_error(&error.to_string()),
     })
 }

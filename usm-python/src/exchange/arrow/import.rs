@@ -6,7 +6,7 @@ use pyo3::types::{PyTuple, PyType};
 use usm_interface::Extent;
 use usm_interface::arrow::Column;
 use usm_interface::arrow::abi::{
-    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, Held, Imported,
+    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowSchema, ImportedColumn, OwnedStructure,
 };
 use usm_interface::dlpack::{Device, DeviceType};
 use usm_interface::{Error, ErrorKind, Key, ProtocolError};
@@ -22,13 +22,13 @@ use crate::text::error::{self, Class};
 use usm_array::Axes;
 
 /// Why a column is no array.
-enum Refused {
+enum ImportRefusal {
     /// Entries are missing. A copy would need a value for each, which is not ours to choose.
     Missing(PyErr),
     Other(PyErr),
 }
 
-impl From<PyErr> for Refused {
+impl From<PyErr> for ImportRefusal {
     fn from(error: PyErr) -> Self {
         Self::Other(error)
     }
@@ -38,13 +38,13 @@ impl From<PyErr> for Refused {
 /// another protocol of it can copy what Arrow cannot share. Arrow's memory is read-only.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     match whole(object) {
-        Err(Refused::Other(error)) if Class::Interface.is_of(&error, object.py()) => {
+        Err(ImportRefusal::Other(error)) if Class::Interface.is_of(&error, object.py()) => {
             match has_array(object)? {
                 true => Ok(None),
                 false => Err(error),
             }
         }
-        Err(Refused::Other(error) | Refused::Missing(error)) => Err(error),
+        Err(ImportRefusal::Other(error) | ImportRefusal::Missing(error)) => Err(error),
         Ok(array) => Ok(array),
     }
 }
@@ -72,16 +72,16 @@ pub(crate) fn check_entries(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if attribute::get(object, name!(object.py(), "__arrow_c_array__"))?.is_none() {
         return Ok(());
     }
-    let imported = match column_of(object) {
-        Ok(Some(imported)) => imported,
+    let column = match column_of(object) {
+        Ok(Some(column)) => column,
         Ok(None) => return Ok(()),
         // An object may have reasons to be no column; its program's Ctrl-C is none.
-        Err(Refused::Other(error) | Refused::Missing(error)) => {
+        Err(ImportRefusal::Other(error) | ImportRefusal::Missing(error)) => {
             let is_exception = error.is_instance_of::<PyException>(object.py());
             return if is_exception { Ok(()) } else { Err(error) };
         }
     };
-    match imported.column::<MAX_DIMS>() {
+    match column.column::<MAX_DIMS>() {
         Err(error) if matches!(error.kind(), ErrorKind::Protocol(ProtocolError::Nulls { .. })) => {
             Err(error::interface(error))
         }
@@ -93,12 +93,12 @@ pub(crate) fn check_entries(object: &Bound<'_, PyAny>) -> PyResult<()> {
 #[cold]
 pub(crate) fn reason(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     match whole(object) {
-        Err(Refused::Other(reason) | Refused::Missing(reason)) => reason,
+        Err(ImportRefusal::Other(reason) | ImportRefusal::Missing(reason)) => reason,
         Ok(_) => error,
     }
 }
 
-fn whole<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, Array>>, Refused> {
+fn whole<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, Array>>, ImportRefusal> {
     if object.is_instance_of::<PyType>() {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ fn has_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The structures that the object hands over, by the first method that it has.
-fn column_of(object: &Bound<'_, PyAny>) -> Result<Option<Imported>, Refused> {
+fn column_of(object: &Bound<'_, PyAny>) -> Result<Option<ImportedColumn>, ImportRefusal> {
     let py = object.py();
     // The attribute is read first, because the call of a missing method costs an exception.
     if attribute::get(object, name!(py, "__arrow_c_device_array__"))?.is_some()
@@ -119,13 +119,13 @@ fn column_of(object: &Bound<'_, PyAny>) -> Result<Option<Imported>, Refused> {
         let method = "__arrow_c_device_array__";
         let (schema, array) = pair_of(&pair, method)?;
         let schema = capsule::take::<ArrowSchema>(&schema, method)?;
-        return Ok(Some(Imported::new(schema, capsule::take::<ArrowDeviceArray>(&array, method)?)));
+        return Ok(Some(ImportedColumn::new(schema, capsule::take::<ArrowDeviceArray>(&array, method)?)));
     }
     if let Some(pair) = attribute::call(object, name!(py, "__arrow_c_array__"), None)? {
         let method = "__arrow_c_array__";
         let (schema, array) = pair_of(&pair, method)?;
         let schema = capsule::take::<ArrowSchema>(&schema, method)?;
-        return Ok(Some(Imported::on_host(schema, capsule::take::<ArrowArray>(&array, method)?)));
+        return Ok(Some(ImportedColumn::on_host(schema, capsule::take::<ArrowArray>(&array, method)?)));
     }
     match attribute::call(object, name!(py, "__arrow_c_stream__"), None)? {
         Some(stream) => of_stream(object, capsule::take(&stream, "__arrow_c_stream__")?).map(Some),
@@ -141,63 +141,70 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>, method: &str) -> PyResult<(Bound<'py, 
 
 /// The only chunk of a stream. Several chunks lie in several places. Where the object can copy
 /// them, all are read first: none may have missing entries.
-fn of_stream(object: &Bound<'_, PyAny>, mut stream: Held<ArrowArrayStream>) -> Result<Imported, Refused> {
-    let failed = |stream: &mut Held<ArrowArrayStream>, code| {
+fn of_stream(
+    object: &Bound<'_, PyAny>,
+    mut stream: OwnedStructure<ArrowArrayStream>,
+) -> Result<ImportedColumn, ImportRefusal> {
+    let stream_error = |stream: &mut OwnedStructure<ArrowArrayStream>, code| {
         let words = stream.last_error().map(|words| words.to_string_lossy().into_owned());
         let words = words.unwrap_or_else(|| "no reason given".to_owned());
         Class::Interface.error(format!("the Arrow stream failed with errno {code}: {words}"))
     };
-    let schema = stream.schema().map_err(|code| failed(&mut stream, code))?;
-    let (mut only, mut entries, mut missing) = (None::<Held<ArrowArray>>, 0_usize, 0_i64);
+    let schema = stream.schema().map_err(|code| stream_error(&mut stream, code))?;
+    let (mut single_chunk, mut entries, mut null_count) =
+        (None::<OwnedStructure<ArrowArray>>, 0_usize, 0_i64);
     let mut lacks_below = false;
     // A producer may compute chunks; its Python code, if it has any, takes the interpreter itself.
-    while let Some(chunk) = stream.next_chunk().map_err(|code| failed(&mut stream, code))? {
+    while let Some(chunk) = stream.next_chunk().map_err(|code| stream_error(&mut stream, code))? {
         object.py().check_signals()?;
         // Empty chunks are no place.
-        if chunk.get().length <= 0 && only.is_some() {
+        if chunk.get().length <= 0 && single_chunk.is_some() {
             continue;
         }
         entries += usize::from(chunk.get().length > 0);
         // -1: the producer did not count.
         let count = chunk.get().null_count;
-        missing = if count < 0 || missing < 0 { -1 } else { missing.saturating_add(count) };
+        null_count = if count < 0 || null_count < 0 { -1 } else { null_count.saturating_add(count) };
         lacks_below |= count == 0 && chunk.may_lack_entries(&schema);
-        only = Some(chunk);
+        single_chunk = Some(chunk);
         if entries > 1 && !has_array(object)? {
             break;
         }
     }
-    if entries > 1 && missing != 0 {
-        return Err(refused(Error::new(ProtocolError::Nulls { count: missing }, Key::NullCount.path())));
+    if entries > 1 && null_count != 0 {
+        return Err(refused(Error::new(ProtocolError::Nulls { count: null_count }, Key::NullCount.path())));
     }
     if entries > 1 {
         let chunks = Class::Interface.error(
             "the column has several chunks, which lie in several places: make one of them \
              (combine_chunks() of pyarrow, rechunk() of polars)",
         );
-        return Err(if lacks_below { Refused::Missing(chunks) } else { Refused::Other(chunks) });
+        return Err(if lacks_below { ImportRefusal::Missing(chunks) } else { ImportRefusal::Other(chunks) });
     }
     let none = || Class::Interface.error("the column has no chunk, so no memory that could be shared");
-    Ok(Imported::on_host(schema, only.ok_or_else(none)?))
+    Ok(ImportedColumn::on_host(schema, single_chunk.ok_or_else(none)?))
 }
 
 /// The array over a column's memory.
-fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> Result<Bound<'py, Array>, Refused> {
+fn adopt<'py>(
+    object: &Bound<'py, PyAny>,
+    import: ImportedColumn,
+) -> Result<Bound<'py, Array>, ImportRefusal> {
     let py = object.py();
-    let few = imported.column::<FEW_DIMS>().map(|column| parts(&column));
-    let all = few.or_else(|_| imported.column::<MAX_DIMS>().map(|column| parts(&column)));
-    let (address, device, extent, view) = all.map_err(|error| match imported.may_lack_entries() {
-        true => Refused::Missing(error::interface(error)),
+    let few = import.column::<FEW_DIMS>().map(|column| parts(&column));
+    let all = few.or_else(|_| import.column::<MAX_DIMS>().map(|column| parts(&column)));
+    let (address, device, extent, view) = all.map_err(|error| match import.may_lack_entries() {
+        true => ImportRefusal::Missing(error::interface(error)),
         false => refused(error),
     })?;
-    let event = imported.sync_event();
-    let keeper = Keeper::Column(Box::new(imported));
+    let event = import.sync_event();
+    let keeper = Keeper::Column(Box::new(import));
     let owner = Owner { object: Some(object.clone().unbind()), keeper };
     let (stream, kind) = dlpack::place(py, device, extent, address)?;
     if !event.is_null() {
         // SAFETY: the structure says that its device type's event is there, recorded and alive.
-        let waited = unsafe { cuda::wait_for_event(py, &stream, event) }?;
-        if !waited {
+        let wait_event = unsafe { cuda::wait_for_event(py, &stream, event) }?;
+        if !wait_event {
             return Err(refused(Error::new(ProtocolError::SyncEvent, Key::SyncEvent.path())));
         }
     }
@@ -212,11 +219,11 @@ fn adopt<'py>(object: &Bound<'py, PyAny>, imported: Imported) -> Result<Bound<'p
     Ok(unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), true) }?)
 }
 
-fn refused(error: Error) -> Refused {
-    let (kind, raised) = (error.kind(), error::interface(error));
+fn refused(error: Error) -> ImportRefusal {
+    let (kind, exception) = (error.kind(), error::interface(error));
     match kind {
-        ErrorKind::Protocol(ProtocolError::Nulls { .. }) => Refused::Missing(raised),
-        _ => Refused::Other(raised),
+        ErrorKind::Protocol(ProtocolError::Nulls { .. }) => ImportRefusal::Missing(exception),
+        _ => ImportRefusal::Other(exception),
     }
 }
 

@@ -7,39 +7,42 @@ use std::ptr::NonNull;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_interface::dlpack::abi::{self, DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
+use usm_interface::dlpack::abi::{self, DLManagedTensor, DLManagedTensorVersioned, OwnedTensor, Structure};
 
 /// A tensor structure, and the names of its capsule before and after a consumer has taken it.
-pub(super) trait Named: Structure {
+pub(super) trait CapsuleTensor: Structure {
     const NAME: &'static CStr;
     const USED: &'static CStr;
 }
 
-impl Named for DLManagedTensor {
+impl CapsuleTensor for DLManagedTensor {
     const NAME: &'static CStr = abi::LEGACY;
     const USED: &'static CStr = abi::USED_LEGACY;
 }
 
-impl Named for DLManagedTensorVersioned {
+impl CapsuleTensor for DLManagedTensorVersioned {
     const NAME: &'static CStr = abi::VERSIONED;
     const USED: &'static CStr = abi::USED_VERSIONED;
 }
 
 /// A fresh capsule that owns the tensor.
-pub(super) fn to_capsule<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResult<Bound<'_, PyCapsule>> {
-    let raw = managed.into_raw();
+pub(super) fn to_capsule<T: CapsuleTensor>(
+    py: Python<'_>,
+    tensor: OwnedTensor<T>,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    let raw = tensor.into_raw();
     // SAFETY: the destructor deletes the structure unless a consumer has renamed the capsule and
     // taken it.
-    let made =
+    let capsule =
         unsafe { PyCapsule::new_with_pointer_and_destructor(py, raw.cast(), T::NAME, Some(delete::<T>)) };
-    made.inspect_err(|_| {
+    capsule.inspect_err(|_| {
         // SAFETY: no other code has it.
-        drop(unsafe { Managed::from_raw(raw) });
+        drop(unsafe { OwnedTensor::from_raw(raw) });
     })
 }
 
 /// Deletes a tensor that no consumer has taken.
-unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn delete<T: CapsuleTensor>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor with its capsule; the name is terminated.
     if unsafe { ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) } == 0 {
         return;
@@ -49,12 +52,12 @@ unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
     if let Some(raw) = NonNull::new(pointer.cast::<T>()) {
         // SAFETY: by its name the capsule still owns the structure, and the capsule is being
         // destroyed.
-        drop(unsafe { Managed::from_raw(raw) });
+        drop(unsafe { OwnedTensor::from_raw(raw) });
     }
 }
 
 /// Takes the tensor out of a capsule that still has it.
-pub(super) fn take<T: Named>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<Managed<T>>> {
+pub(super) fn take<T: CapsuleTensor>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<OwnedTensor<T>>> {
     // SAFETY: a capsule; the name is terminated.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), T::NAME.as_ptr()) } == 0 {
         return Ok(None);
@@ -65,5 +68,5 @@ pub(super) fn take<T: Named>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<
         return Err(PyErr::fetch(capsule.py()));
     }
     // SAFETY: the name promised a structure of this sort, and the new one that it is ours now.
-    Ok(Some(unsafe { Managed::from_raw(pointer.cast()) }))
+    Ok(Some(unsafe { OwnedTensor::from_raw(pointer.cast()) }))
 }

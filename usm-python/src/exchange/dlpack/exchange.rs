@@ -16,7 +16,7 @@ use usm_core::AllocKind;
 use usm_interface::Policy;
 use usm_interface::dlpack::abi::{
     self, DLDataType, DLDevice, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
-    DLPackVersion, DLTensor, Managed, SetError,
+    DLPackVersion, DLTensor, OwnedTensor, SetError,
 };
 use usm_interface::dlpack::{Device, DeviceType, StreamArgument, Tensor, Version};
 
@@ -25,7 +25,7 @@ use crate::array::Array;
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::device::runtime;
 use crate::exchange::cuda;
-use crate::process::once::Once;
+use crate::process::once::LazyCell;
 use crate::storage::Storage;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::{Class, OrRaise};
@@ -52,7 +52,7 @@ static TABLE: Table = Table(DLPackExchangeAPI {
 
 /// The capsule of the table, which has two names; it is never destroyed.
 pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
-    static CAPSULE: Once<Py<PyCapsule>> = Once::new();
+    static CAPSULE: LazyCell<Py<PyCapsule>> = LazyCell::new();
     let make = || {
         let table = NonNull::from(&TABLE.0).cast::<c_void>();
         // SAFETY: the table is a constant of this library, which Python never unloads.
@@ -63,14 +63,14 @@ pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
 
 /// Runs with the interpreter attached. An exception becomes the current one, and the result -1.
 fn guarded(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
-    let done = Python::try_attach(|py| match run(py) {
+    let status = Python::try_attach(|py| match run(py) {
         Ok(()) => 0,
         Err(error) => {
             error.restore(py);
             -1
         }
     });
-    done.unwrap_or(-1)
+    status.unwrap_or(-1)
 }
 
 /// The writable array behind a C pointer, with its work ordered before the device's stream.
@@ -94,11 +94,11 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
             "the array is read-only, which consumers of the exchange table do not respect; __dlpack__ can say it",
         ));
     }
-    let here = device(&side);
-    if needs_copy(&side, here) {
+    let own_device = device(&side);
+    if needs_copy(&side, own_device) {
         return Err(copy_error(&side, WAYS));
     }
-    if is_streamed(here.kind) {
+    if is_streamed(own_device.kind) {
         let stream = runtime::default_stream(&side.stream)?;
         cuda::order_consumer(py, &side, StreamArgument::Handle(cuda::handle(&stream)))?;
     } else {
@@ -111,14 +111,14 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
     guarded(|py| {
         // SAFETY: the C caller holds the object.
         let side = unsafe { array_of(py, object) }?.get().side();
-        let here = device(&side);
-        let managed = if side.view.ndim() <= FEW_DIMS {
-            export::managed::<FEW_DIMS>(side, here, 0)
+        let own_device = device(&side);
+        let owner = if side.view.ndim() <= FEW_DIMS {
+            export::managed::<FEW_DIMS>(side, own_device, 0)
         } else {
-            export::managed::<MAX_DIMS>(side, here, 0)
+            export::managed::<MAX_DIMS>(side, own_device, 0)
         }?;
         // SAFETY: the C caller provides room for the result.
-        unsafe { out.write(managed.into_raw().as_ptr()) };
+        unsafe { out.write(owner.into_raw().as_ptr()) };
         Ok(())
     })
 }
@@ -127,8 +127,8 @@ unsafe extern "C" fn to_object(tensor: *mut DLManagedTensorVersioned, out: *mut 
     guarded(|py| {
         let tensor = NonNull::new(tensor).ok_or_else(|| PyTypeError::new_err("no tensor was given"))?;
         // SAFETY: the C caller hands the tensor over in any case.
-        let managed = unsafe { Managed::from_raw(tensor) };
-        let array = import::owned(py, None, managed, false, false)?;
+        let owner = unsafe { OwnedTensor::from_raw(tensor) };
+        let array = import::owned(py, None, owner, false, false)?;
         // SAFETY: the C caller provides room for the result, a new reference.
         unsafe { out.write(array.into_ptr().cast()) };
         Ok(())
@@ -141,9 +141,9 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         let array = unsafe { array_of(py, object) }?;
         let array = array.get();
         let side = array.side();
-        let here = device(&side);
+        let own_device = device(&side);
         let (dtype, data) = {
-            let (tensor, data): (Tensor<MAX_DIMS>, _) = export::tensor(&side, here, 0)?;
+            let (tensor, data): (Tensor<MAX_DIMS>, _) = export::tensor(&side, own_device, 0)?;
             array.dims().get_or_init(|| [tensor.shape(), tensor.strides()].concat().into());
             (tensor.dtype(), data)
         };
@@ -155,7 +155,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         let at = |start: usize| dims.get(start..).map_or(null_mut(), |dims| dims.as_ptr().cast_mut());
         let tensor = DLTensor {
             data,
-            device: DLDevice { device_type: here.kind.code(), device_id: here.id },
+            device: DLDevice { device_type: own_device.kind.code(), device_id: own_device.id },
             ndim: ndim as i32,
             dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
             shape: at(0),
@@ -196,7 +196,7 @@ unsafe extern "C" fn allocate(
     context: *mut c_void,
     set_error: SetError,
 ) -> c_int {
-    let made = Python::try_attach(|py| {
+    let result = Python::try_attach(|py| {
         // SAFETY: the C caller provides a tensor with a readable shape.
         let prototype = unsafe { prototype.as_ref() };
         prototype.ok_or_else(|| PyTypeError::new_err("no prototype was given")).and_then(|prototype| {
@@ -205,7 +205,7 @@ unsafe extern "C" fn allocate(
             unsafe { empty_like(py, &prototype) }
         })
     });
-    let failed = |kind: &str, message: String| {
+    let report_error = |kind: &str, message: String| {
         let kind = CString::new(kind).unwrap_or_default();
         let message = CString::new(message).unwrap_or_default();
         let texts: (*const c_char, *const c_char) = (kind.as_ptr(), message.as_ptr());
@@ -214,10 +214,10 @@ unsafe extern "C" fn allocate(
         unsafe { set_error(context, texts.0, texts.1) };
         -1
     };
-    match made {
-        Some(Ok(managed)) => {
+    match result {
+        Some(Ok(owner)) => {
             // SAFETY: the C caller provides room for the result.
-            unsafe { out.write(managed.into_raw().as_ptr()) };
+            unsafe { out.write(owner.into_raw().as_ptr()) };
             0
         }
         Some(Err(error)) => {
@@ -230,15 +230,18 @@ unsafe extern "C" fn allocate(
                     "BufferError"
                 }
             });
-            failed(kind, Python::attach(|py| error.value(py).to_string()))
+            report_error(kind, Python::attach(|py| error.value(py).to_string()))
         }
-        None => failed("RuntimeError", "the interpreter is not running".to_owned()),
+        None => report_error("RuntimeError", "the interpreter is not running".to_owned()),
     }
 }
 
 /// # Safety
 /// The prototype's shape is NULL or readable for its dimensions; its strides are NULL.
-unsafe fn empty_like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManagedTensorVersioned>> {
+unsafe fn empty_like(
+    py: Python<'_>,
+    prototype: &DLTensor,
+) -> PyResult<OwnedTensor<DLManagedTensorVersioned>> {
     // SAFETY: the caller's promise.
     let raw = unsafe { abi::read(prototype, None, 0) }.or_raise()?;
     // Any address except NULL will do: it is never dereferenced.

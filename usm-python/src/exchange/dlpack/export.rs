@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyInt};
 use usm_core::AllocKind;
 use usm_interface::Policy;
-use usm_interface::dlpack::abi::{self, DLManagedTensorVersioned, Managed};
+use usm_interface::dlpack::abi::{self, DLManagedTensorVersioned, OwnedTensor};
 use usm_interface::dlpack::{
     DataType, Device, DeviceType, FLAG_IS_COPIED, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, RawTensor,
     StreamArgument, Tensor, Version, stream_argument,
@@ -40,27 +40,27 @@ pub(crate) fn export<'py>(
     side: &Side,
     options: &ExportOptions<'_, 'py>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let here = device(side);
-    let wanted = match options.dl_device {
+    let own_device = device(side);
+    let target = match options.dl_device {
         Some((kind, id)) => Device::from_codes(kind, id).or_raise()?,
-        None => here,
+        None => own_device,
     };
-    let stream = read_stream(wanted, options.stream)?;
-    let to_host = wanted.kind == DeviceType::Cpu;
-    if wanted != here && !(to_host && wanted.id == 0) {
-        let (kind, id) = (wanted.kind.code(), wanted.id);
+    let stream = read_stream(target, options.stream)?;
+    let to_host = target.kind == DeviceType::Cpu;
+    if target != own_device && !(to_host && target.id == 0) {
+        let (kind, id) = (target.kind.code(), target.id);
         return Err(
             Class::Access.error(format!("the array cannot be exported to the DLPack device ({kind}, {id})"))
         );
     }
-    let must_copy = needs_copy(side, wanted);
+    let must_copy = needs_copy(side, target);
     // A consumer that names the host accepts a copy. One that names no device expects the memory.
     let may_copy = options.copy.unwrap_or(options.dl_device.is_some());
     if must_copy && !may_copy {
         return Err(copy_error(side, WAYS));
     }
-    let copied = must_copy || options.copy == Some(true);
-    let side = match (copied, to_host) {
+    let makes_copy = must_copy || options.copy == Some(true);
+    let side = match (makes_copy, to_host) {
         (false, _) => side.clone(),
         (true, true) => {
             let host = Arc::clone(runtime::host_stream()?);
@@ -68,17 +68,17 @@ pub(crate) fn export<'py>(
         }
         (true, false) => transfer::duplicate(py, side, &side.stream, side.storage.kind(), 0)?,
     };
-    if is_streamed(wanted.kind) {
+    if is_streamed(target.kind) {
         cuda::order_consumer(py, &side, stream)?;
     } else {
         transfer::expose(py, &side.storage)?;
     }
-    let copied = if copied { FLAG_IS_COPIED } else { 0 };
-    let versioned = options.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
+    let copy_flag = if makes_copy { FLAG_IS_COPIED } else { 0 };
+    let is_versioned = options.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
     if side.view.ndim() <= FEW_DIMS {
-        export_new::<FEW_DIMS>(py, side, wanted, copied, versioned)
+        export_new::<FEW_DIMS>(py, side, target, copy_flag, is_versioned)
     } else {
-        export_new::<MAX_DIMS>(py, side, wanted, copied, versioned)
+        export_new::<MAX_DIMS>(py, side, target, copy_flag, is_versioned)
     }
 }
 
@@ -120,12 +120,12 @@ pub(super) fn tensor<const N: usize>(
     flags: u64,
 ) -> PyResult<(Tensor<N>, *mut c_void)> {
     let view = &side.view;
-    let refused = |reason: &str| Class::Access.error(format!("DLPack cannot say this array: {reason}"));
+    let access_error = |reason: &str| Class::Access.error(format!("DLPack cannot say this array: {reason}"));
     let Some(dtype) = DataType::of(view.dtype).filter(|_| view.dtype.is_native()) else {
-        return Err(refused(&format!("elements of type {}", view.dtype)));
+        return Err(access_error(&format!("elements of type {}", view.dtype)));
     };
     let steps =
-        view.element_strides().ok_or_else(|| refused("strides that are no multiple of the element"))?;
+        view.element_strides().ok_or_else(|| access_error("strides that are no multiple of the element"))?;
     let (mut shape, mut strides) = ([0; N], [0; N]);
     for (slot, extent) in shape.iter_mut().zip(view.shape()) {
         *slot = *extent as i64;
@@ -136,7 +136,7 @@ pub(super) fn tensor<const N: usize>(
     let ndim = view.ndim().min(N);
     let readonly = if side.storage.is_readonly() { FLAG_READ_ONLY } else { 0 };
     // Every element of an array starts at a byte; without the flag they would count as packed.
-    let padded = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
+    let padding_flag = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
     let data = (side.storage.address() + view.offset()) as *mut c_void;
     let raw = RawTensor {
         data: data as u64,
@@ -146,7 +146,7 @@ pub(super) fn tensor<const N: usize>(
         shape: Some(&shape[..ndim]),
         strides: Some(&strides[..ndim]),
         byte_offset: 0,
-        flags: flags | readonly | padded,
+        flags: flags | readonly | padding_flag,
         version: Some(Version::CURRENT),
     };
     Ok((raw.validate(&Policy::default()).or_raise()?, data))
@@ -157,7 +157,7 @@ pub(super) fn managed<const N: usize>(
     side: Side,
     device: Device,
     flags: u64,
-) -> PyResult<Managed<DLManagedTensorVersioned>> {
+) -> PyResult<OwnedTensor<DLManagedTensorVersioned>> {
     let (tensor, data) = tensor::<N>(&side, device, flags)?;
     abi::export(&tensor, data, side).or_raise()
 }
@@ -167,9 +167,9 @@ fn export_new<const N: usize>(
     side: Side,
     device: Device,
     flags: u64,
-    versioned: bool,
+    is_versioned: bool,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    if versioned {
+    if is_versioned {
         return capsule::to_capsule(py, managed::<N>(side, device, flags)?);
     }
     if side.storage.is_readonly() {

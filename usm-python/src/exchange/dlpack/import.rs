@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyTuple};
 use usm_core::{AllocKind, BackendKind};
-use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
+use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, OwnedTensor, Structure};
 use usm_interface::dlpack::{DataType, Device, DeviceType, FLAG_IS_COPIED, Tensor, Version};
 use usm_interface::{Dtype, Extent, Policy};
 
@@ -20,7 +20,7 @@ use crate::exchange::cuda;
 use crate::exchange::import;
 use crate::exchange::ndarray;
 use crate::process::attribute;
-use crate::process::once::{Once, name};
+use crate::process::once::{LazyCell, name};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 use usm_array::Axes;
@@ -72,13 +72,13 @@ pub(crate) fn import<'py>(
     let capsule = capsule
         .cast_into::<PyCapsule>()
         .map_err(|_| Class::Interface.error("__dlpack__() gave an object that is no capsule"))?;
-    let array = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
-        owned(py, Some(object), managed, false, request.copy == Some(false))?
-    } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
-        let address = managed.validate::<MAX_DIMS>(&Policy::default()).or_raise()?.data().unwrap_or(0);
+    let array = if let Some(tensor) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
+        owned(py, Some(object), tensor, false, request.copy == Some(false))?
+    } else if let Some(tensor) = capsule::take::<DLManagedTensor>(&capsule)? {
+        let address = tensor.validate::<MAX_DIMS>(&Policy::default()).or_raise()?.data().unwrap_or(0);
         // NumPy reads it the same way.
         let readonly = !is_writable(address)?;
-        owned(py, Some(object), managed, readonly, false)?
+        owned(py, Some(object), tensor, readonly, false)?
     } else {
         return Err(
             Class::Interface.error("the capsule is neither a fresh dltensor nor a fresh dltensor_versioned")
@@ -111,7 +111,7 @@ fn refuse_pending_negation(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// `__dlpack__(max_version=...)`, the usual request. `None` if there is no such method.
 fn call_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static ARGUMENT: Once<(Py<PyTuple>, Py<PyTuple>)> = Once::new();
+    static ARGUMENT: LazyCell<(Py<PyTuple>, Py<PyTuple>)> = LazyCell::new();
     let py = object.py();
     let (names, version) = ARGUMENT.get_or_try_make(py, || {
         let version = (Version::CURRENT.major, Version::CURRENT.minor).into_pyobject(py)?;
@@ -172,19 +172,19 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
 pub(super) fn owned<'py, T: Structure>(
     py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
-    managed: Managed<T>,
+    owner: OwnedTensor<T>,
     readonly: bool,
     refuse_copy: bool,
 ) -> PyResult<Bound<'py, Array>>
 where
-    Keeper: From<Managed<T>>,
+    Keeper: From<OwnedTensor<T>>,
 {
-    match &managed.validate::<FEW_DIMS>(&Policy::default()) {
-        Ok(tensor) => sized(py, object, managed, tensor, readonly, refuse_copy),
+    match &owner.validate::<FEW_DIMS>(&Policy::default()) {
+        Ok(tensor) => sized(py, object, owner, tensor, readonly, refuse_copy),
         // Too many dimensions, or another fault that the general path finds again.
         Err(_) => {
-            let tensor = managed.validate::<MAX_DIMS>(&Policy::default()).or_raise()?;
-            sized(py, object, managed, &tensor, readonly, refuse_copy)
+            let tensor = owner.validate::<MAX_DIMS>(&Policy::default()).or_raise()?;
+            sized(py, object, owner, &tensor, readonly, refuse_copy)
         }
     }
 }
@@ -192,13 +192,13 @@ where
 fn sized<'py, T: Structure, const N: usize>(
     py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
-    managed: Managed<T>,
+    structure: OwnedTensor<T>,
     tensor: &Tensor<N>,
     readonly: bool,
     refuse_copy: bool,
 ) -> PyResult<Bound<'py, Array>>
 where
-    Keeper: From<Managed<T>>,
+    Keeper: From<OwnedTensor<T>>,
 {
     if refuse_copy && tensor.flags() & FLAG_IS_COPIED != 0 {
         return Err(Class::Access.error("copy=False, but the producer made a copy"));
@@ -224,7 +224,8 @@ where
     if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly);
     }
-    let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
+    let owner =
+        Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(structure) };
     // SAFETY: the tensor's bytes; device or runtime reports the kind. The managed tensor keeps them
     // alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
@@ -279,7 +280,7 @@ fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
 pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<Stream>> {
     let mut devices = runtime::entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl);
     let entry = devices.find(|entry| entry.info.ordinal as i32 == id);
-    let missing =
+    let import_error =
         || Class::Device.error(format!("the tensor is on the SYCL device {id}, which is not there"));
-    entry.ok_or_else(missing)?.scope()?.queue()
+    entry.ok_or_else(import_error)?.scope()?.queue()
 }

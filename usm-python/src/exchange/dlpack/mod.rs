@@ -36,8 +36,8 @@ pub(crate) fn device(side: &Side) -> Device {
 }
 
 /// Whether an array reaches a DLPack device only by a copy: the host may not access the memory.
-fn needs_copy(side: &Side, wanted: Device) -> bool {
-    wanted.kind == DeviceType::Cpu && !side.storage.is_host_accessible()
+fn needs_copy(side: &Side, target: Device) -> bool {
+    target.kind == DeviceType::Cpu && !side.storage.is_host_accessible()
 }
 
 /// The refusal of an unrequested copy, with the ways to one.

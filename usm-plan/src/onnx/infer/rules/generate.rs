@@ -8,7 +8,7 @@ use crate::onnx::element::{FLOAT, INT32, INT64, UINT8};
 const MOST_EXTENTS: u64 = 64;
 
 pub(super) fn results(call: &Call<'_>, op: &str) -> Option<Answer<Vec<Made>>> {
-    let made = match op {
+    let result = match op {
         "Shape" => shape(call),
         "Size" => Ok((INT64, Vec::new())),
         "ConstantOfShape" => constant_of_shape(call),
@@ -28,7 +28,7 @@ pub(super) fn results(call: &Call<'_>, op: &str) -> Option<Answer<Vec<Made>>> {
         }
         _ => return None,
     };
-    Some(made.map(|made| vec![made]))
+    Some(result.map(|result| vec![result]))
 }
 
 fn shape(call: &Call<'_>) -> Answer<Made> {
@@ -38,8 +38,8 @@ fn shape(call: &Call<'_>) -> Answer<Made> {
 
 /// The axes whose extents the operator Shape returns.
 pub(in crate::onnx::infer) fn shape_range(call: &Call<'_>, rank: usize) -> core::ops::Range<usize> {
-    let bound = |name: &str, otherwise: i64| {
-        let at = call.number(name, otherwise);
+    let bound = |name: &str, default: i64| {
+        let at = call.number(name, default);
         let at = if at < 0 { at.saturating_add(rank as i64) } else { at };
         usize::try_from(at).unwrap_or(0).min(rank)
     };

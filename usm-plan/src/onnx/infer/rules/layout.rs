@@ -34,8 +34,8 @@ fn reshape(call: &Call<'_>) -> Answer<Vec<Extent>> {
     let as_it_is = call.flag("allowzero");
     let mut dims: Vec<Extent> = Vec::new();
     let mut rest = None;
-    for (axis, &wanted) in to.iter().enumerate() {
-        dims.push(match wanted {
+    for (axis, &extent_code) in to.iter().enumerate() {
+        dims.push(match extent_code {
             0 if as_it_is => Some(0),
             0 => match from.get(axis) {
                 Some(&dim) => dim,
@@ -51,7 +51,7 @@ fn reshape(call: &Call<'_>) -> Answer<Vec<Extent>> {
                 Some(1)
             }
             -1 => return wrong("two extents are -1"),
-            wanted => Some(extent(wanted)?),
+            code => Some(extent(code)?),
         });
     }
     let (before, after) = (product(from)?, product(&dims)?);
@@ -196,10 +196,10 @@ fn slice(call: &Call<'_>) -> Answer<Vec<Extent>> {
         let at = call.node.input.iter().skip(1).position(|input| input == name)?;
         call.integers(at + 1).ok().map(<[i64]>::to_vec)
     };
-    let Some(Selection { dims: selected, .. }) = Selection::of(call.node, &whole, numbers) else {
+    let Some(Selection { dims: dims_in, .. }) = Selection::of(call.node, &whole, numbers) else {
         return wrong("its bounds are not those of its input");
     };
-    let mut result: Vec<Extent> = selected.into_iter().map(Some).collect();
+    let mut result: Vec<Extent> = dims_in.into_iter().map(Some).collect();
     for (axis, dim) in dims.iter().enumerate().filter(|(_, dim)| dim.is_none()) {
         result[axis] = *dim;
     }
@@ -224,8 +224,9 @@ fn pad(call: &Call<'_>) -> Answer<Vec<Extent>> {
     for (at, &axis) in axes.iter().enumerate() {
         let more = i128::from(pads[at]) + i128::from(pads[at + axes.len()]);
         let Some(dim) = dims[axis] else { continue };
-        let padded = u64::try_from(i128::from(dim) + more);
-        dims[axis] = Some(padded.or_else(|_| wrong(format!("the extent {dim} and {more} are less than 0")))?);
+        let padded_extent = u64::try_from(i128::from(dim) + more);
+        dims[axis] =
+            Some(padded_extent.or_else(|_| wrong(format!("the extent {dim} and {more} are less than 0")))?);
     }
     Ok(dims)
 }
@@ -234,16 +235,16 @@ fn blocks(call: &Call<'_>, op: &str) -> Answer<Vec<Extent>> {
     let block = extent(call.number("blocksize", 0))?;
     let &[n, c, h, w] = call.dims(0)? else { return wrong("its input has not 4 extents") };
     let square = times(Some(block), Some(block))?;
-    let divided = |dim: Extent, by: Extent| match (dim, by) {
+    let quotient = |dim: Extent, by: Extent| match (dim, by) {
         (Some(dim), Some(by)) if by == 0 || dim % by != 0 => wrong(format!("{dim} is no multiple of {by}")),
         (Some(dim), Some(by)) => Ok(Some(dim / by)),
         _ => Ok(None),
     };
     let by = Some(block);
     Ok(if op == "DepthToSpace" {
-        vec![n, divided(c, square)?, times(h, by)?, times(w, by)?]
+        vec![n, quotient(c, square)?, times(h, by)?, times(w, by)?]
     } else {
-        vec![n, times(c, square)?, divided(h, by)?, divided(w, by)?]
+        vec![n, times(c, square)?, quotient(h, by)?, quotient(w, by)?]
     })
 }
 
@@ -278,7 +279,7 @@ fn col2im(call: &Call<'_>) -> Answer<Vec<Extent>> {
 fn resize(call: &Call<'_>) -> Answer<Vec<Extent>> {
     let dims = call.dims(0)?;
     let (op, version) = (call.node.op_type.as_str(), call.version);
-    let filled = |at: usize| {
+    let fill_value = |at: usize| {
         call.has(at)
             && call.inputs[at].as_ref().is_some_and(|fact| {
                 // An empty list stands for none.
@@ -301,7 +302,7 @@ fn resize(call: &Call<'_>) -> Answer<Vec<Extent>> {
         }
     };
     let mut to = dims.to_vec();
-    if op == "Resize" && version >= 11 && filled(3) {
+    if op == "Resize" && version >= 11 && fill_value(3) {
         let sizes = call.integers(3)?.iter().map(|&size| extent(size)).collect::<Answer<Vec<_>>>()?;
         count(sizes.len())?;
         let policy = call.text("keep_aspect_ratio_policy");
@@ -344,11 +345,11 @@ fn resize(call: &Call<'_>) -> Answer<Vec<Extent>> {
             _ => 1.0,
         };
         // In 32 bits, as the standard's own inference and the runtimes compute it.
-        let scaled = dims[axis].map(|dim| (dim as f32 * part * scale as f32).floor());
-        if scaled.is_some_and(|dim| !(0.0..1.8e19).contains(&dim)) {
+        let scaled_extent = dims[axis].map(|dim| (dim as f32 * part * scale as f32).floor());
+        if scaled_extent.is_some_and(|dim| !(0.0..1.8e19).contains(&dim)) {
             return wrong(format!("a scale of {scale}"));
         }
-        to[axis] = scaled.map(|dim| dim as u64);
+        to[axis] = scaled_extent.map(|dim| dim as u64);
     }
     Ok(to)
 }

@@ -14,8 +14,8 @@ pub(super) fn results(call: &Call<'_>) -> Answer<Vec<Made>> {
             vec![(to, call.dims(0)?.to_vec())]
         }
         "ArrayFeatureExtractor" => {
-            let (dims, chosen) = (call.dims_of_rank(0, 1)?, call.dims(1)?);
-            let count = super::super::call::product(chosen)?;
+            let (dims, index_dims) = (call.dims_of_rank(0, 1)?, call.dims(1)?);
+            let count = super::super::call::product(index_dims)?;
             let (_, rows) = dims.split_last().ok_or(Refusal::Input(0))?;
             let rows = if rows.is_empty() { vec![Some(1)] } else { rows.to_vec() };
             vec![(call.data_type(0), [&rows[..], &[count]].concat())]

@@ -26,8 +26,8 @@ pub(super) fn results(call: &Call<'_>) -> Answer<Vec<Made>> {
         }
         // Its weights are stored with their last two extents changed.
         "DynamicQuantizeLSTM" => {
-            let made = network::recurrent(call)?;
-            made.into_iter().map(|(_, dims)| (FLOAT, dims)).collect()
+            let results = network::recurrent(call)?;
+            results.into_iter().map(|(_, dims)| (FLOAT, dims)).collect()
         }
         "SkipLayerNormalization" | "SkipSimplifiedLayerNormalization" => skip_normalization(call)?,
         "SimplifiedLayerNormalization" => vec![call.same(0)?],

@@ -138,8 +138,8 @@ fn element_wise(call: &Call<'_>, op: &str) -> Option<Answer<Made>> {
         }
         "Where" => spread(call, 0).map(|dims| (call.data_type(1), dims)),
         "QuantizeLinear" => {
-            let stated = call.type_of("output_dtype", UINT8);
-            let data_type = if call.has(2) { call.data_type(2) } else { stated };
+            let output_type = call.type_of("output_dtype", UINT8);
+            let data_type = if call.has(2) { call.data_type(2) } else { output_type };
             call.dims(0).map(|dims| (data_type, dims.to_vec()))
         }
         "DequantizeLinear" => {

@@ -20,18 +20,18 @@ pub(super) fn results(call: &Call<'_>, op: &str) -> Option<Answer<Vec<Made>>> {
         "Attention" => attention(call),
         "LinearAttention" => linear_attention(call),
         "CausalConvWithState" => causal_conv(call),
-        "SwiGLU" => call.same(0).map(|made| vec![made]),
+        "SwiGLU" => call.same(0).map(|result| vec![result]),
         _ => return None,
     })
 }
 
 fn batch_normalization(call: &Call<'_>) -> Answer<Vec<Made>> {
-    let mut made = vec![call.same(0)?];
+    let mut results = vec![call.same(0)?];
     // Means and variances: of the channels. The inputs 3 and 4 have their type and extents.
     for at in 1..call.results() {
-        made.push(call.same(if at % 2 == 1 { 3 } else { 4 })?);
+        results.push(call.same(if at % 2 == 1 { 3 } else { 4 })?);
     }
-    Ok(made)
+    Ok(results)
 }
 
 fn layer_normalization(call: &Call<'_>) -> Answer<Vec<Made>> {
@@ -46,16 +46,16 @@ fn layer_normalization(call: &Call<'_>) -> Answer<Vec<Made>> {
 pub(super) fn recurrent(call: &Call<'_>) -> Answer<Vec<Made>> {
     let &[first, second, _] = call.dims(0)? else { return wrong("its input has not 3 extents") };
     let weights = call.dims_of_rank(2, 3)?;
-    let hidden = match call.attribute("hidden_size") {
+    let cell_size = match call.attribute("hidden_size") {
         Some(attribute) => Some(extent(attribute.i)?),
         None => weights[2],
     };
     let directions = Some(if call.text("direction") == "bidirectional" { 2 } else { 1 });
     let data_type = call.data_type(0);
     let (steps, last) = if call.flag("layout") {
-        (vec![first, second, directions, hidden], vec![first, directions, hidden])
+        (vec![first, second, directions, cell_size], vec![first, directions, cell_size])
     } else {
-        (vec![first, directions, second, hidden], vec![directions, second, hidden])
+        (vec![first, directions, second, cell_size], vec![directions, second, cell_size])
     };
     Ok(vec![(data_type, steps), (data_type, last.clone()), (data_type, last)])
 }

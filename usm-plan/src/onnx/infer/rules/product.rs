@@ -6,7 +6,7 @@ use super::super::call::{Answer, Call, Extent, Made, broadcast, shown, wrong};
 use crate::onnx::element::INT32;
 
 pub(super) fn results(call: &Call<'_>, op: &str) -> Option<Answer<Vec<Made>>> {
-    let made = match op {
+    let result = match op {
         "MatMul" => mat_mul(call, 0, 1).map(|dims| (call.data_type(0), dims)),
         "MatMulInteger" => mat_mul(call, 0, 1).map(|dims| (INT32, dims)),
         "QLinearMatMul" => mat_mul(call, 0, 3).map(|dims| (call.data_type(7), dims)),
@@ -15,7 +15,7 @@ pub(super) fn results(call: &Call<'_>, op: &str) -> Option<Answer<Vec<Made>>> {
         "Det" => determinant(call),
         _ => return None,
     };
-    Some(made.map(|made| vec![made]))
+    Some(result.map(|result| vec![result]))
 }
 
 /// The extents of the product of two inputs, as NumPy's `matmul` has them.
@@ -41,8 +41,8 @@ pub(super) fn matrices(one: &[Extent], other: &[Extent]) -> Answer<Vec<Extent>> 
 }
 
 fn gemm(call: &Call<'_>) -> Answer<Vec<Extent>> {
-    let matrix = |at: usize, transposed: &str| match *call.dims(at)? {
-        [rows, columns] if call.flag(transposed) => Ok([columns, rows]),
+    let matrix = |at: usize, flag_name: &str| match *call.dims(at)? {
+        [rows, columns] if call.flag(flag_name) => Ok([columns, rows]),
         [rows, columns] => Ok([rows, columns]),
         ref dims => wrong(format!("its input {at} of the shape {} is no matrix", shown(dims))),
     };
@@ -74,9 +74,9 @@ fn einsum(call: &Call<'_>) -> Answer<Vec<Extent>> {
     let mut more: Vec<Extent> = Vec::new();
     for (at, term) in terms.iter().enumerate() {
         let dims = call.dims(at)?;
-        let named = term.chars().filter(char::is_ascii_alphabetic).count();
+        let letter_count = term.chars().filter(char::is_ascii_alphabetic).count();
         let (before, after) = term.split_once("...").unwrap_or((term, ""));
-        let spare = dims.len().checked_sub(named);
+        let spare = dims.len().checked_sub(letter_count);
         let Some(spare) = spare.filter(|&spare| spare == 0 || term.contains("...")) else {
             return wrong(format!("{term:?} has not the {} extents of {}", dims.len(), shown(dims)));
         };
@@ -85,9 +85,9 @@ fn einsum(call: &Call<'_>) -> Answer<Vec<Extent>> {
         more = broadcast(&more, &dims[first.min(dims.len())..(first + spare).min(dims.len())])?;
         for (name, dim) in before.chars().chain(after.chars()).zip(own) {
             *counts.entry(name).or_default() += 1;
-            let known = extents.entry(name).or_insert(dim);
-            match (*known, dim) {
-                (Some(1) | None, dim) => *known = dim,
+            let extent = extents.entry(name).or_insert(dim);
+            match (*extent, dim) {
+                (Some(1) | None, dim) => *extent = dim,
                 (Some(one), Some(other)) if other != 1 && other != one => {
                     return wrong(format!("{name} is {one} and {other}"));
                 }
@@ -96,9 +96,9 @@ fn einsum(call: &Call<'_>) -> Answer<Vec<Extent>> {
         }
     }
     let result = result.unwrap_or_else(|| {
-        let once = counts.iter().filter(|&(_, &count)| count == 1).map(|(&name, _)| name);
+        let single_letters = counts.iter().filter(|&(_, &count)| count == 1).map(|(&name, _)| name);
         let spare = if equation.contains("...") { "..." } else { "" };
-        format!("{spare}{}", once.collect::<String>())
+        format!("{spare}{}", single_letters.collect::<String>())
     });
     let (before, after) = result.split_once("...").map_or((&result[..], ""), |parts| parts);
     let of = |names: &str| {

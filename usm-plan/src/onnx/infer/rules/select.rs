@@ -48,7 +48,7 @@ fn compress(call: &Call<'_>) -> Answer<Vec<Made>> {
         axis = Some(place(call.number("axis", 0), dims.len())?);
     }
     let count = match call.integers(1) {
-        Ok(chosen) => Some(chosen.iter().filter(|&&chosen| chosen != 0).count() as u64),
+        Ok(flags) => Some(flags.iter().filter(|&&flag| flag != 0).count() as u64),
         Err(Refusal::Data(_)) => None,
         Err(other) => return Err(other),
     };

@@ -34,8 +34,8 @@ struct Window<'a> {
 impl<'a> Window<'a> {
     /// `weights`: the kernel's extents where no attribute states them.
     fn of(call: &'a Call<'_>, rank: usize, weights: Option<&[Extent]>) -> Answer<Self> {
-        let list = |name: &str, otherwise: u64| -> Answer<Vec<u64>> {
-            let Some(list) = call.list(name) else { return Ok(vec![otherwise; rank]) };
+        let list = |name: &str, default: u64| -> Answer<Vec<u64>> {
+            let Some(list) = call.list(name) else { return Ok(vec![default; rank]) };
             if list.len() != rank {
                 return wrong(format!("{} {name} for {rank} axes", list.len()));
             }
@@ -130,12 +130,13 @@ fn conv_transpose(call: &Call<'_>) -> Answer<Vec<Extent>> {
     let window = Window::of(call, rank, Some(&weights[2..]))?;
     let channels = times(weights[1], Some(extent(call.number("group", 1))?))?;
     let mut result = vec![dims[0], channels];
-    if let Some(stated) = call.list("output_shape") {
+    if let Some(spatial_dims) = call.list("output_shape") {
         // Some exporters state the batch and the channels too.
-        let Some(stated) = stated.len().checked_sub(rank).map(|first| &stated[first..]) else {
-            return wrong(format!("an output_shape of {} for {rank} axes", stated.len()));
+        let Some(output_shape) = spatial_dims.len().checked_sub(rank).map(|first| &spatial_dims[first..])
+        else {
+            return wrong(format!("an output_shape of {} for {rank} axes", spatial_dims.len()));
         };
-        for &dim in stated {
+        for &dim in output_shape {
             result.push(Some(extent(dim)?));
         }
         return Ok(result);
@@ -163,8 +164,9 @@ fn global(call: &Call<'_>) -> Answer<Vec<Made>> {
 fn max_unpool(call: &Call<'_>) -> Answer<Vec<Made>> {
     let dims = call.dims_of_rank(0, 2)?;
     if call.has(2) {
-        let stated = call.integers(2)?.iter().map(|&dim| extent(dim).map(Some)).collect::<Answer<_>>()?;
-        return Ok(vec![(call.data_type(0), stated)]);
+        let output_dims =
+            call.integers(2)?.iter().map(|&dim| extent(dim).map(Some)).collect::<Answer<_>>()?;
+        return Ok(vec![(call.data_type(0), output_dims)]);
     }
     let window = Window::of(call, dims.len() - 2, None)?;
     let spatial = dims[2..].iter().enumerate().map(|(axis, &dim)| window.origin(axis, dim, 0));

@@ -74,13 +74,13 @@ impl Array {
     fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = slf.py();
         let all = py.get_type::<PyAny>().call_method1("__dir__", (slf,))?;
-        let mut found = Vec::new();
+        let mut places = Vec::new();
         for name in all.try_iter()? {
             let name = name?;
             if !NAMES.contains(&name.extract::<&str>()?) {
-                found.push(name);
+                places.push(name);
             }
         }
-        Ok(found)
+        Ok(places)
     }
 }

@@ -6,21 +6,21 @@ use core::fmt::{self, Write};
 /// Shows its content on one line. Writes control characters (ESC and newlines are such), and
 /// characters that change the order or hide their neighbours, as `\u{1b}`.
 #[derive(Debug)]
-pub struct Shown<T>(pub T);
+pub struct EscapedText<T>(pub T);
 
 /// The same with line breaks kept, for text whose lines are ours or a compiler's.
 #[derive(Debug)]
-pub struct ShownLines<T>(pub T);
+pub struct EscapedLines<T>(pub T);
 
-impl<T: fmt::Display> fmt::Display for Shown<T> {
+impl<T: fmt::Display> fmt::Display for EscapedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping { out: f, lines: false }, "{}", self.0)
+        write!(EscapingWriter { out: f, lines: false }, "{}", self.0)
     }
 }
 
-impl<T: fmt::Display> fmt::Display for ShownLines<T> {
+impl<T: fmt::Display> fmt::Display for EscapedLines<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping { out: f, lines: true }, "{}", self.0)
+        write!(EscapingWriter { out: f, lines: true }, "{}", self.0)
     }
 }
 
@@ -39,16 +39,16 @@ pub fn is_unsafe(character: char) -> bool {
 }
 
 /// Passes text on in whole parts, without the escaped characters.
-struct Escaping<'a, 'b> {
+struct EscapingWriter<'a, 'b> {
     out: &'a mut fmt::Formatter<'b>,
     lines: bool,
 }
 
-impl Write for Escaping<'_, '_> {
+impl Write for EscapingWriter<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
-        let hidden = |c: char| is_unsafe(c) && !(self.lines && c == '\n');
-        while let Some((at, character)) = rest.char_indices().find(|&(_, character)| hidden(character)) {
+        let must_escape = |c: char| is_unsafe(c) && !(self.lines && c == '\n');
+        while let Some((at, character)) = rest.char_indices().find(|&(_, character)| must_escape(character)) {
             let (before, after) = rest.split_at(at);
             self.out.write_str(before)?;
             write!(self.out, "{}", character.escape_default())?;
@@ -58,12 +58,12 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// JSON on one line, as serde_json writes it, with the characters that [`Shown`] escapes written as
-/// `\u001b`.
+/// JSON on one line, as serde_json writes it, with the characters that [`EscapedText`] escapes
+/// written as `\u001b`.
 #[derive(Debug)]
-pub struct JsonShown;
+pub struct EscapedJson;
 
-impl serde_json::ser::Formatter for JsonShown {
+impl serde_json::ser::Formatter for EscapedJson {
     fn write_string_fragment<W: ?Sized + std::io::Write>(
         &mut self,
         writer: &mut W,
@@ -91,12 +91,12 @@ mod tests {
     fn every_character_is_shown_as_itself_or_escaped() {
         for character in ('\0'..='\u{FFFF}').chain('\u{E0000}'..='\u{E1000}') {
             let text = format!("a{character}b");
-            let (shown, lines) = (Shown(&text).to_string(), ShownLines(&text).to_string());
+            let (shown, lines) = (EscapedText(&text).to_string(), EscapedLines(&text).to_string());
             assert_eq!(shown == text, !is_unsafe(character), "{character:?}");
             assert_eq!(lines == text, !is_unsafe(character) || character == '\n', "{character:?}");
             assert!(!shown.chars().any(is_unsafe), "{character:?}");
             let mut json = Vec::new();
-            let mut writer = serde_json::Serializer::with_formatter(&mut json, JsonShown);
+            let mut writer = serde_json::Serializer::with_formatter(&mut json, EscapedJson);
             serde::Serialize::serialize(&text, &mut writer).unwrap();
             let json = String::from_utf8(json).unwrap();
             assert!(!json.chars().any(is_unsafe), "{character:?}");

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use usm_pool::planner::given;
 use usm_pool::{Buffer, Options, Plan, Problem};
 
-/// One buffer in this many is rehearsed. A larger part would take too much of the search's time.
+/// The estimate runs with one buffer in this many. More would take too much of the search's time.
 const SHARE: usize = 16;
 
-/// At least this many buffers are rehearsed.
+/// The estimate runs with at least this many buffers.
 const LEAST: usize = 1 << 12;
 
-/// The steps take up to 3/2 of the rehearsed time for each buffer of the whole table, which does
-/// not fit the caches. Other programs may run in between too. A number of halves.
+/// Safety factor, in halves. The whole table does not fit the caches, so each buffer takes up to
+/// 3/2 of the measured time.
 const HALVES: u32 = 3;
 
 /// The time to make rows of offsets, check them and `write` them, for all buffers of the problem.
@@ -21,7 +21,7 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
     if problem.conflicts().is_some() {
         return None;
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let buffers = problem.buffers();
     let count = (buffers.len() / SHARE).max(LEAST).min(buffers.len());
     let part = first_to_live(buffers, count);
@@ -31,7 +31,7 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
     plan.verify(&small).ok()?;
     write(&small, &plan);
     let times = u32::try_from(buffers.len().div_ceil(count.max(1))).ok()?;
-    begun.elapsed().checked_mul(times)?.checked_mul(HALVES).map(|halves| halves / 2)
+    start.elapsed().checked_mul(times)?.checked_mul(HALVES).map(|halves| halves / 2)
 }
 
 /// The `count` buffers that begin first. As many of them live together as in the whole table; of
