@@ -46,9 +46,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if arguments.iter().any(|argument| argument == "backends" || argument == "kernel") {
         // The set-up's runtimes, and the Level Zero driver that executes on the host.
         let mut driver = cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]);
-        let built = run_command(&mut driver);
-        if !built.success {
-            return Err(Failure::Run(format!("{}: {}", describe(&driver), built.status)));
+        let outcome = run_command(&mut driver);
+        if !outcome.success {
+            return Err(Failure::Run(format!("{}: {}", describe(&driver), outcome.status)));
         }
         bench.envs(environment::variables());
     }
@@ -68,9 +68,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 
 fn prebuild(folder: &Path) -> Result<(), Failure> {
     let mut build = cargo(["build", "--quiet", "--release", "-p", "usm-bench"]);
-    let built = run_command(&mut build);
-    if !built.success {
-        return Err(Failure::Run(format!("{}: {}", describe(&build), built.status)));
+    let outcome = run_command(&mut build);
+    if !outcome.success {
+        return Err(Failure::Run(format!("{}: {}", describe(&build), outcome.status)));
     }
     let name = format!("usm-bench{}", std::env::consts::EXE_SUFFIX);
     let program = environment::target_dir().join("release").join(&name);

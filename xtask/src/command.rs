@@ -21,11 +21,11 @@ pub(crate) struct Outcome {
     /// The exit status as text, for messages.
     pub(crate) status: String,
     /// Tests passed and failed, summed over every summary line seen.
-    pub(crate) passed: u64,
+    pub(crate) pass_count: u64,
     /// Number of cases that did not run.
-    pub(crate) skipped: u64,
+    pub(crate) skip_count: u64,
     /// Number of failed tests, errors included.
-    pub(crate) failed: u64,
+    pub(crate) fail_count: u64,
     /// The cases that did not run, a line for each reason.
     pub(crate) skips: Vec<String>,
     /// The names of the failed tests.
@@ -72,7 +72,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     if SIDE_BY_SIDE.load(Ordering::Relaxed) {
         let page = Mutex::new(head.into_bytes());
         let outcome = run_into(command, &Page(&page), &Page(&page));
-        let page = page.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let page = page.into_inner().unwrap_or_else(|error| error.into_inner());
         // A closed terminal must not stop the counted run.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(&page);
@@ -93,7 +93,7 @@ trait Show: Sync {
 
 impl Show for Page<'_> {
     fn show(&self, line: &[u8]) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(line);
+        self.0.lock().unwrap_or_else(|error| error.into_inner()).extend_from_slice(line);
     }
 }
 
@@ -113,8 +113,8 @@ impl Show for std::io::Stderr {
 }
 
 fn run_into(command: &mut Command, out: &impl Show, err: &impl Show) -> Outcome {
-    let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = match spawned {
+    let spawn_result = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = match spawn_result {
         Ok(child) => child,
         Err(error) => {
             let status = format!("{} did not start: {error}", describe(command));
@@ -122,17 +122,17 @@ fn run_into(command: &mut Command, out: &impl Show, err: &impl Show) -> Outcome 
             return Outcome { status, ..Outcome::default() };
         }
     };
-    let seen = Mutex::new(Seen::default());
+    let tally = Mutex::new(Tally::default());
     std::thread::scope(|scope| {
         if let Some(stream) = child.stderr.take() {
-            let seen = &seen;
-            scope.spawn(move || follow(stream, err, seen, false));
+            let tally = &tally;
+            scope.spawn(move || follow(stream, err, tally, false));
         }
         if let Some(stream) = child.stdout.take() {
-            follow(stream, out, &seen, true);
+            follow(stream, out, &tally, true);
         }
     });
-    let mut outcome = seen.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).outcome();
+    let mut outcome = tally.into_inner().unwrap_or_else(|error| error.into_inner()).outcome();
     match usage::wait(&mut child) {
         Ok(status) => {
             outcome.success = status.success();
@@ -157,15 +157,15 @@ pub(crate) fn probe(command: &mut Command) -> Option<String> {
 /// The program did not start.
 pub(crate) fn quietly(command: &mut Command) -> Result<(bool, String), String> {
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let spawned = command.spawn();
+    let spawn_result = command.spawn();
     let at = |error: std::io::Error| format!("{}: {error}", describe(command));
-    let mut child = spawned.map_err(at)?;
-    let mut said = Vec::new();
+    let mut child = spawn_result.map_err(at)?;
+    let mut output = Vec::new();
     if let Some(mut stream) = child.stderr.take() {
-        stream.read_to_end(&mut said).map_err(at)?;
+        stream.read_to_end(&mut output).map_err(at)?;
     }
     let status = usage::wait(&mut child).map_err(at)?;
-    Ok((status.success(), String::from_utf8_lossy(&said).into_owned()))
+    Ok((status.success(), String::from_utf8_lossy(&output).into_owned()))
 }
 
 /// The command line as a person would type it, with paths relative to the workspace.
@@ -185,13 +185,13 @@ pub(crate) fn describe(command: &Command) -> String {
 
 /// The counts so far.
 #[derive(Debug, Default)]
-struct Seen {
-    passed: u64,
-    failed: u64,
+struct Tally {
+    pass_count: u64,
+    fail_count: u64,
     /// Number of cases that a summary counts as skipped.
-    skipped: u64,
+    skip_count: u64,
     /// Number of those that also printed a line of their own.
-    announced: u64,
+    announced_count: u64,
     /// Cases that printed such a line, by reason.
     cases: BTreeMap<String, BTreeSet<String>>,
     /// Other omitted parts.
@@ -199,34 +199,34 @@ struct Seen {
     /// The names of failed tests, as the harness lists them.
     failures: Vec<String>,
     /// The names in the list of cargo's harness that is being read.
-    listed: Option<Vec<String>>,
+    failure_list: Option<Vec<String>>,
     output: String,
     /// Whether valgrind reported something. Each line of a report begins with its sign and the
     /// process.
-    reported: bool,
+    has_report: bool,
     checker_ended: bool,
 }
 
-impl Seen {
+impl Tally {
     /// Reads one line: cargo's `test result: ok. 3 passed; 0 failed; ...`, pytest's
     /// `3 passed, 1 skipped in 0.1s`, pytest's `SKIPPED [1] file:line: reason`, and our own
     /// `skipped: case: reason` and `skipped in part: case: reason`.
     fn count(&mut self, line: &str) {
-        if let (Some(listed), Some(name)) = (&mut self.listed, line.strip_prefix("    ")) {
-            listed.push(name.trim().to_owned());
+        if let (Some(failure_list), Some(name)) = (&mut self.failure_list, line.strip_prefix("    ")) {
+            failure_list.push(name.trim().to_owned());
         }
         let line = line.trim();
         if line == "failures:" {
             // Cargo's harness says so twice: before the outputs and before the names.
-            self.listed = Some(Vec::new());
+            self.failure_list = Some(Vec::new());
         } else if let Some((case, reason)) =
             line.strip_prefix("skipped: ").and_then(|rest| rest.split_once(": "))
         {
             self.cases.entry(reason.to_owned()).or_default().insert(case.to_owned());
         } else if let Some(rest) = line.strip_prefix("test result: ") {
-            self.failures.extend(self.listed.take().into_iter().flatten());
+            self.failures.extend(self.failure_list.take().into_iter().flatten());
             let counts = rest.split_once(". ").map_or(rest, |(_, counts)| counts);
-            self.announced += self.add(counts.split(';'));
+            self.announced_count += self.add(counts.split(';'));
         } else if let Some(rest) = pytest_summary(line) {
             let _ = self.add(rest.split(','));
         } else if let Some(rest) = line.strip_prefix("skipped in part: ") {
@@ -236,50 +236,50 @@ impl Seen {
         } else if let Some(rest) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
             self.failures.push(rest.to_owned());
         } else if line.starts_with("Helgrind: ") && line.contains(": Assertion '") {
-            self.checker_ended = !self.reported;
+            self.checker_ended = !self.has_report;
         } else if line.starts_with("==") {
-            self.reported = true;
+            self.has_report = true;
         }
     }
 
     fn also(&mut self, skip: &str) {
-        if !self.others.iter().any(|known| known == skip) {
+        if !self.others.iter().any(|other| other == skip) {
             self.others.push(skip.to_owned());
         }
     }
 
     /// Adds the numbers of a summary. Returns its number of skipped cases.
     fn add<'a>(&mut self, parts: impl Iterator<Item = &'a str>) -> u64 {
-        let before = self.skipped;
+        let before = self.skip_count;
         for part in parts {
             let mut words = part.split_whitespace();
             let Some(number) = words.next().and_then(|word| word.parse::<u64>().ok()) else {
                 continue;
             };
             match words.next() {
-                Some("passed" | "xfailed") => self.passed += number,
-                Some("failed" | "error" | "errors" | "xpassed") => self.failed += number,
-                Some("skipped") => self.skipped += number,
+                Some("passed" | "xfailed") => self.pass_count += number,
+                Some("failed" | "error" | "errors" | "xpassed") => self.fail_count += number,
+                Some("skipped") => self.skip_count += number,
                 Some("ignored") if number > 0 => self.also(&format!("{number} ignored tests")),
                 _ => {}
             }
         }
-        self.skipped - before
+        self.skip_count - before
     }
 
     fn outcome(self) -> Outcome {
         let mut cases: BTreeSet<&String> = BTreeSet::new();
         self.cases.values().for_each(|names| cases.extend(names));
         // Cargo's harness counts these as passed.
-        let early = (cases.len() as u64).saturating_sub(self.announced);
+        let unannounced_count = (cases.len() as u64).saturating_sub(self.announced_count);
         let reasons = self.cases.iter().map(|(reason, names)| match names.first() {
-            Some(only) if names.len() == 1 => format!("{only}: {reason}"),
+            Some(name) if names.len() == 1 => format!("{name}: {reason}"),
             _ => format!("{} cases: {reason}", names.len()),
         });
         Outcome {
-            passed: self.passed.saturating_sub(early),
-            failed: self.failed,
-            skipped: self.skipped + early,
+            pass_count: self.pass_count.saturating_sub(unannounced_count),
+            fail_count: self.fail_count,
+            skip_count: self.skip_count + unannounced_count,
             skips: reasons.chain(self.others).collect(),
             failures: self.failures,
             output: self.output,
@@ -289,7 +289,7 @@ impl Seen {
     }
 }
 
-fn follow(stream: impl Read, show: &impl Show, seen: &Mutex<Seen>, keep: bool) {
+fn follow(stream: impl Read, show: &impl Show, tally: &Mutex<Tally>, keep: bool) {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
     loop {
@@ -300,10 +300,10 @@ fn follow(stream: impl Read, show: &impl Show, seen: &Mutex<Seen>, keep: bool) {
         }
         show.show(&bytes);
         let line = String::from_utf8_lossy(&bytes);
-        let mut seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        seen.count(&line);
+        let mut tally = tally.lock().unwrap_or_else(|error| error.into_inner());
+        tally.count(&line);
         if keep {
-            seen.output.push_str(&line);
+            tally.output.push_str(&line);
         }
     }
 }
@@ -324,10 +324,10 @@ mod tests {
     use super::*;
 
     fn counted(lines: &[&str]) -> (u64, u64, u64, Vec<String>) {
-        let mut seen = Seen::default();
+        let mut seen = Tally::default();
         lines.iter().for_each(|line| seen.count(line));
         let outcome = seen.outcome();
-        (outcome.passed, outcome.failed, outcome.skipped, outcome.skips)
+        (outcome.pass_count, outcome.fail_count, outcome.skip_count, outcome.skips)
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn failed_tests_are_named() {
-        let mut seen = Seen::default();
+        let mut seen = Tally::default();
         for line in [
             "failures:\n",
             "\n",
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_checker_that_dies_is_distinguished_from_its_report() {
         let ended = |lines: &[&str]| {
-            let mut seen = Seen::default();
+            let mut seen = Tally::default();
             lines.iter().for_each(|line| seen.count(line));
             seen.outcome().checker_ended
         };

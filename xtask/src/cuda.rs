@@ -97,13 +97,13 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
 fn build(package: &str, target: &str) -> Result<PathBuf, String> {
     let mut build = cargo(["test", "--no-run", "-p", package, "--test", target]);
     let output = build.output().map_err(|error| format!("{}: {error}", describe(&build)))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let executable = said
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let executable = errors
         .lines()
         .filter(|line| line.trim_start().starts_with("Executable"))
         .find_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'))
         .map(|path| environment::root().join(path));
-    executable.filter(|_| output.status.success()).ok_or_else(|| format!("{}\n{said}", describe(&build)))
+    executable.filter(|_| output.status.success()).ok_or_else(|| format!("{}\n{errors}", describe(&build)))
 }
 
 /// Builds the command with the CUDA backend.
@@ -112,8 +112,8 @@ fn build_command() -> Result<PathBuf, String> {
     let mut build = cargo(["build", "--quiet", "-p", "usm-cli"]);
     let outcome =
         run(build.args(features).args(["--target-dir"]).arg(environment::root().join("target/cuda")));
-    let built = environment::root().join("target/cuda/debug/usm");
-    outcome.success.then_some(built).ok_or(outcome.status)
+    let program = environment::root().join("target/cuda/debug/usm");
+    outcome.success.then_some(program).ok_or(outcome.status)
 }
 
 /// Compresses what was packed if `gzip` is installed: a third of the size.
@@ -137,10 +137,10 @@ fn compress(folder: &Path) -> Result<(), String> {
 /// Copies an executable, without debugging information if `strip` is installed.
 pub(crate) fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
-    let packed = folder.join(name);
-    fs::copy(executable, &packed).map_err(|error| folder::at(&packed, &error))?;
+    let target = folder.join(name);
+    fs::copy(executable, &target).map_err(|error| folder::at(&target, &error))?;
     if system::find("strip").is_some() {
-        run(command("strip").arg(&packed));
+        run(command("strip").arg(&target));
     }
     Ok(())
 }

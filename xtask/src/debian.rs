@@ -40,37 +40,37 @@ pub(crate) fn stand() -> bool {
     if STOOD.load(Ordering::Relaxed) {
         return true;
     }
-    let unpacked = environment::debian();
-    let stands = list().is_ok_and(|list| folder::is_fresh(&unpacked, &list)) && complete(&unpacked).is_ok();
+    let root = environment::debian();
+    let stands = list().is_ok_and(|list| folder::is_fresh(&root, &list)) && complete(&root).is_ok();
     STOOD.store(stands, Ordering::Relaxed);
     stands
 }
 
 /// Checks that no program lacks a library, and that the browser finds its files.
-fn complete(unpacked: &Path) -> Result<(), String> {
-    let libraries = unpacked.join("usr/lib/x86_64-linux-gnu");
+fn complete(root: &Path) -> Result<(), String> {
+    let libraries = root.join("usr/lib/x86_64-linux-gnu");
     for file in LOADED {
-        let file = unpacked.join(file);
-        let listed = command("ldd").arg(&file).env("LD_LIBRARY_PATH", &libraries).output();
-        let listed = listed.map_err(|error| format!("ldd: {error}"))?;
-        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        if let Some(reason) = lacking(&listed) {
+        let file = root.join(file);
+        let output = command("ldd").arg(&file).env("LD_LIBRARY_PATH", &libraries).output();
+        let output = output.map_err(|error| format!("ldd: {error}"))?;
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        if let Some(reason) = lacking(&lines) {
             return Err(format!("{}: {reason}", file.display()));
         }
     }
     let home = environment::setup_dir().join("browser.tmp");
     folder::remove(&home)?;
-    let shown = command(unpacked.join("usr/lib/chromium/chromium"))
+    let page = command(root.join("usr/lib/chromium/chromium"))
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"])
         .env("LD_LIBRARY_PATH", &libraries)
         .env("HOME", &home)
         .output();
     folder::remove(&home)?;
-    let shown = shown.map_err(|error| format!("chromium: {error}"))?;
-    let is_page = String::from_utf8_lossy(&shown.stdout).contains("<html>");
-    let said = String::from_utf8_lossy(&shown.stderr);
-    let last = said.lines().last().unwrap_or_default();
-    if is_page { Ok(()) } else { Err(format!("chromium shows no empty page ({}): {last}", shown.status)) }
+    let output = page.map_err(|error| format!("chromium: {error}"))?;
+    let is_page = String::from_utf8_lossy(&output.stdout).contains("<html>");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().last().unwrap_or_default();
+    if is_page { Ok(()) } else { Err(format!("chromium shows no empty page ({}): {last}", output.status)) }
 }
 
 /// Links the libraries of the private folders beside the others, where the loader finds them.
@@ -90,12 +90,12 @@ fn join_private(libraries: &Path) -> Result<(), String> {
 }
 
 /// The first library that `ldd` did not find, or that it found nothing to list.
-fn lacking(listed: &str) -> Option<String> {
-    if !listed.contains(".so") {
+fn lacking(lines: &str) -> Option<String> {
+    if !lines.contains(".so") {
         return Some("no file with libraries".to_owned());
     }
-    let missing = listed.lines().find(|line| line.ends_with("not found"))?;
-    Some(format!("lacks {}", missing.split_whitespace().next().unwrap_or_default()))
+    let line = lines.lines().find(|line| line.ends_with("not found"))?;
+    Some(format!("lacks {}", line.split_whitespace().next().unwrap_or_default()))
 }
 
 fn list() -> Result<String, String> {
@@ -104,7 +104,7 @@ fn list() -> Result<String, String> {
 
 /// Unpacks packages of another processor into a folder. The dependencies are the caller's list:
 /// the machine's own database of packages stays as it is.
-pub(crate) fn unpack_foreign(processor: &str, packages: &[&str], unpacked: &Path) -> Result<(), String> {
+pub(crate) fn unpack_foreign(processor: &str, packages: &[&str], root: &Path) -> Result<(), String> {
     let state = environment::setup_dir().join("debian-foreign.tmp");
     folder::remove(&state)?;
     for place in ["lists/partial", "cache/archives/partial", "debs"] {
@@ -130,7 +130,7 @@ pub(crate) fn unpack_foreign(processor: &str, packages: &[&str], unpacked: &Path
     apt(&["update"])?;
     apt(&[&["download"], packages].concat())?;
     for archive in folder::files(&state.join("debs"), "deb")? {
-        unpack(&archive, unpacked)?;
+        unpack(&archive, root)?;
     }
     folder::remove(&state)
 }
@@ -141,31 +141,31 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// The reason why apt-get downloaded nothing, from what it said.
-fn reason(said: &str) -> String {
+fn reason(errors: &str) -> String {
     let is_offline = ["Temporary failure resolving", "Could not resolve", "Could not connect"];
-    if is_offline.iter().any(|words| said.contains(words)) {
+    if is_offline.iter().any(|words| errors.contains(words)) {
         return format!(
             "{NO_NETWORK}: Debian's packages cannot be downloaded: connect, or state a proxy to apt"
         );
     }
-    let last = said.lines().rev().find(|line| line.starts_with("E: "));
+    let last = errors.lines().rev().find(|line| line.starts_with("E: "));
     format!("apt-get failed: {}", last.unwrap_or("it said no reason"))
 }
 
 /// Downloads and unpacks the packages of `xtask/debian.txt` with their dependencies.
 pub(crate) fn runtimes() -> Result<(), String> {
-    let unpacked = environment::debian();
+    let root = environment::debian();
     let list = list()?;
     if stand() {
         return Ok(());
     }
     system::update()?;
     let archives = environment::setup_dir().join("debian.tmp");
-    folder::remove(&unpacked)?;
+    folder::remove(&root)?;
     folder::remove(&archives)?;
     fs::create_dir_all(archives.join("partial")).map_err(|error| folder::at(&archives, &error))?;
     let packages = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    let (is_downloaded, said) = command::quietly(
+    let (is_downloaded, errors) = command::quietly(
         command("apt-get")
             .args(["install", "-q", "-y", "--download-only", "--reinstall", "--no-install-recommends"])
             .arg("-o")
@@ -174,19 +174,19 @@ pub(crate) fn runtimes() -> Result<(), String> {
             .args(packages),
     )?;
     if !is_downloaded {
-        eprint!("{said}");
-        return Err(reason(&said));
+        eprint!("{errors}");
+        return Err(reason(&errors));
     }
     for archive in folder::files(&archives, "deb")? {
-        let outcome = run(command("dpkg-deb").arg("-x").arg(&archive).arg(&unpacked));
+        let outcome = run(command("dpkg-deb").arg("-x").arg(&archive).arg(&root));
         if !outcome.success {
             return Err(format!("{}: {}", archive.display(), outcome.status));
         }
     }
     folder::remove(&archives)?;
-    join_private(&unpacked.join("usr/lib/x86_64-linux-gnu"))?;
-    complete(&unpacked)?;
-    folder::stamp(&unpacked, &list)
+    join_private(&root.join("usr/lib/x86_64-linux-gnu"))?;
+    complete(&root)?;
+    folder::stamp(&root, &list)
 }
 
 #[cfg(test)]

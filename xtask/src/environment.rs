@@ -8,8 +8,8 @@ use crate::{nrt, planner};
 
 /// The workspace root.
 pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.parent().unwrap_or(folder).to_path_buf()
 }
 
 /// Cargo's output folder.
@@ -154,9 +154,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
         variables.push(("USM_REQUIRE", REQUIRED.into()));
     }
     // A process that uses one of these runtimes puts the folder on LD_LIBRARY_PATH itself.
-    let unpacked = debian().join("usr/lib/x86_64-linux-gnu");
-    if unpacked.exists() {
-        variables.push(("USM_DEBIAN_LIBRARIES", unpacked.into_os_string()));
+    let libraries = debian().join("usr/lib/x86_64-linux-gnu");
+    if libraries.exists() {
+        variables.push(("USM_DEBIAN_LIBRARIES", libraries.into_os_string()));
         variables.push(("LEVEL_ZERO_INCLUDE", debian().join("usr/include").into_os_string()));
     }
     for (package, variable) in DRIVERS {

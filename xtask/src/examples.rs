@@ -13,9 +13,9 @@ const LEAST: usize = 23;
 
 /// Runs each example; `cargo test` has compiled it just before.
 pub(crate) fn parts(report: &mut Report) {
-    let examples = all().and_then(|found| {
-        let count = found.len();
-        (count >= LEAST).then_some(found).ok_or_else(|| format!("{count} of at least {LEAST} examples"))
+    let examples = all().and_then(|list| {
+        let count = list.len();
+        (count >= LEAST).then_some(list).ok_or_else(|| format!("{count} of at least {LEAST} examples"))
     });
     let examples = match examples {
         Ok(examples) => examples,
@@ -37,17 +37,17 @@ fn all() -> Result<Vec<(String, String)>, String> {
     let entries = fs::read_dir(&root).map_err(|error| folder::at(&root, &error))?;
     let packages =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.join("Cargo.toml").is_file());
-    let mut found = Vec::new();
+    let mut list = Vec::new();
     for package in packages {
         let Ok(examples) = fs::read_dir(package.join("examples")) else { continue };
         let name = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
         let sources = examples.flatten().map(|entry| entry.path());
         let sources = sources.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
         let package = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.extend(sources.filter_map(|path| Some((package.clone(), name(&path)?))));
+        list.extend(sources.filter_map(|path| Some((package.clone(), name(&path)?))));
     }
-    found.sort();
-    Ok(found)
+    list.sort();
+    Ok(list)
 }
 
 #[cfg(test)]

@@ -47,10 +47,10 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
     for features in combinations(&names, depth) {
         let mut check = cargo(["check", "--quiet", "--no-default-features", "-p", package, "--features"]);
         check.arg(&features);
-        let (success, said) = quietly(&mut check)?;
+        let (success, errors) = quietly(&mut check)?;
         // Warnings count: an import that one combination does not use is a fault.
-        if !success || said.contains("warning:") {
-            return Err(format!("{}\n{said}", describe(&check)));
+        if !success || errors.contains("warning:") {
+            return Err(format!("{}\n{errors}", describe(&check)));
         }
     }
     Ok(())
@@ -80,9 +80,9 @@ fn check_runtimes() -> Result<(), String> {
             return Err(format!("{}\n{}", describe(&tree), String::from_utf8_lossy(&output.stderr)));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let found = runtimes_in(&text);
-        if found != expected {
-            return Err(format!("{}: runtimes {}", describe(&tree), found.join(", ")));
+        let runtimes = runtimes_in(&text);
+        if runtimes != expected {
+            return Err(format!("{}: runtimes {}", describe(&tree), runtimes.join(", ")));
         }
     }
     Ok(())
@@ -90,12 +90,12 @@ fn check_runtimes() -> Result<(), String> {
 
 /// The runtime crates in the output of `cargo tree`, sorted: `usm-cuda v0.2.0 (PATH)`.
 fn runtimes_in(tree: &str) -> Vec<&str> {
-    let known = ["usm-cuda", "usm-level-zero", "usm-opencl", "usm-sycl"];
-    let mut found: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    found.retain(|name| known.contains(name));
-    found.sort_unstable();
-    found.dedup();
-    found
+    let all = ["usm-cuda", "usm-level-zero", "usm-opencl", "usm-sycl"];
+    let mut packages: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    packages.retain(|name| all.contains(name));
+    packages.sort_unstable();
+    packages.dedup();
+    packages
 }
 
 /// No feature, each one, every pair if requested, and all; as values of `--features`.

@@ -16,8 +16,8 @@ pub(crate) fn is_fresh(folder: &Path, list: &str) -> bool {
 
 /// Whether the folder was finished from a list whose lines are all in this one.
 pub(crate) fn is_part(folder: &Path, list: &str) -> bool {
-    let wanted: Vec<&str> = list.lines().collect();
-    fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text.lines().all(|line| wanted.contains(&line)))
+    let packages: Vec<&str> = list.lines().collect();
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text.lines().all(|line| packages.contains(&line)))
 }
 
 /// Marks the folder as finished.
@@ -32,9 +32,9 @@ pub(crate) fn stamp(folder: &Path, list: &str) -> Result<(), String> {
 /// into it at the same time.
 pub(crate) fn claim(folder: &Path) -> Result<(), String> {
     static CLAIMED: Mutex<Option<File>> = Mutex::new(None);
-    let mut claimed = CLAIMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if claimed.is_none() {
-        *claimed = Some(lock(folder)?);
+    let mut owner = CLAIMED.lock().unwrap_or_else(|error| error.into_inner());
+    if owner.is_none() {
+        *owner = Some(lock(folder)?);
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ pub(crate) fn remove(folder: &Path) -> Result<(), String> {
 
 /// Every file with this extension under a folder, sorted.
 pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(|error| at(&folder, &error))? {
@@ -70,12 +70,12 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Stri
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|kind| kind == extension) {
-                found.push(path);
+                files.push(path);
             }
         }
     }
-    found.sort();
-    Ok(found)
+    files.sort();
+    Ok(files)
 }
 
 /// Files of so many bytes are compared by [`share_copies`].
@@ -92,7 +92,7 @@ pub(crate) fn share_copies(folder: &Path) -> io::Result<u64> {
             by_size.entry(about.len()).or_default().push(path);
         }
     }
-    let mut saved = 0;
+    let mut saved_bytes = 0;
     for (size, mut paths) in by_size {
         paths.sort();
         while let Some(path) = paths.pop() {
@@ -110,10 +110,10 @@ pub(crate) fn share_copies(folder: &Path) -> io::Result<u64> {
             fs::rename(&link, &path)?;
             // Links to one file already: `rename` then leaves both names.
             let _ = fs::remove_file(&link);
-            saved += size;
+            saved_bytes += size;
         }
     }
-    Ok(saved)
+    Ok(saved_bytes)
 }
 
 /// Whether two files of one length have the same bytes.

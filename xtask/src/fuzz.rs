@@ -9,7 +9,7 @@ use crate::environment;
 use crate::report::Report;
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
-    let mut only = None;
+    let mut target = None;
     let mut seconds = 60_u32;
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -18,14 +18,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
                 .next()
                 .and_then(|value| value.parse().ok())
                 .ok_or_else(|| Failure::Usage("--seconds needs a whole number".into()))?;
-        } else if argument.starts_with('-') || only.is_some() {
+        } else if argument.starts_with('-') || target.is_some() {
             return Err(Failure::Usage(format!("unexpected argument `{argument}`")));
         } else {
-            only = Some(argument.clone());
+            target = Some(argument.clone());
         }
     }
     let names = targets()?;
-    if let Some(name) = &only {
+    if let Some(name) = &target {
         if !names.contains(name) {
             let list = names.join(", ");
             return Err(Failure::Usage(format!("no fuzz target `{name}` among {list}")));
@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         ));
     }
     let mut report = Report::new();
-    for name in names.iter().filter(|name| only.as_ref().is_none_or(|only| only == *name)) {
+    for name in names.iter().filter(|name| target.as_ref().is_none_or(|chosen_target| chosen_target == *name))
+    {
         let mut fuzz = command("cargo");
         // rustup chooses these from `+nightly`; the outer cargo's variables would override it.
         for variable in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC"] {
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         fuzz.args(["+nightly", "fuzz", "run", name, "--"]).arg(format!("-max_total_time={seconds}"));
         report.command(&format!("fuzz {name}"), &mut fuzz);
     }
-    if only.is_none() {
+    if target.is_none() {
         // Types against NumPy: ten times as many as in each test run.
         let mut numpy = cargo([
             "test",

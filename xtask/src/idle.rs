@@ -36,11 +36,11 @@ impl Ticks {
 
 /// Runs `body`, and prints afterwards how much of each minute the cores were idle.
 pub(crate) fn shown<T>(body: impl FnOnce() -> T) -> T {
-    let ended = AtomicBool::new(false);
+    let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let minutes = scope.spawn(|| watch(&ended));
+        let minutes = scope.spawn(|| watch(&has_ended));
         let result = body();
-        ended.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         if let Ok(minutes) = minutes.join()
             && !minutes.is_empty()
         {
@@ -50,12 +50,12 @@ pub(crate) fn shown<T>(body: impl FnOnce() -> T) -> T {
     })
 }
 
-fn watch(ended: &AtomicBool) -> Vec<u64> {
+fn watch(has_ended: &AtomicBool) -> Vec<u64> {
     let mut minutes = Vec::new();
     let Some(mut before) = Ticks::now() else { return minutes };
     loop {
         for _ in 0..120 {
-            if ended.load(Ordering::Relaxed) {
+            if has_ended.load(Ordering::Relaxed) {
                 return minutes;
             }
             std::thread::sleep(Duration::from_millis(500));

@@ -44,16 +44,16 @@ pub(crate) fn parts(report: &mut Report) {
         return;
     }
     for image in &IMAGES {
-        let mut built = None;
+        let mut last_image = None;
         let stands = report.check(&format!("{}: link", image.name), || {
             let path = build(image)?;
             check_closed(&path, image.alloc)?;
             let bytes = fs::metadata(&path).map_err(|error| error.to_string())?.len();
             println!("{}: {bytes} bytes", image.name);
-            built = Some(path);
+            last_image = Some(path);
             Ok(())
         });
-        let Some(path) = built.filter(|_| stands) else {
+        let Some(path) = last_image.filter(|_| stands) else {
             report.missing(image.name, "not linked");
             continue;
         };
@@ -122,9 +122,9 @@ fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
         probe(command(program).args(arguments).arg(image))
             .ok_or_else(|| format!("{program} {} failed", arguments.join(" ")))
     };
-    let undefined = inspect("nm", &["--undefined-only"])?;
-    if !undefined.trim().is_empty() {
-        return Err(format!("undefined symbols: {}", undefined.trim()));
+    let symbols = inspect("nm", &["--undefined-only"])?;
+    if !symbols.trim().is_empty() {
+        return Err(format!("undefined symbols: {}", symbols.trim()));
     }
     let headers = inspect("readelf", &["--wide", "--program-headers"])?;
     if let Some(line) = headers.lines().find(|line| line.contains("INTERP") || line.contains("DYNAMIC")) {
@@ -153,9 +153,9 @@ fn boot(qemu: &Path, image: &Path) -> Command {
     match system::find("timeout") {
         None => boot,
         Some(timeout) => {
-            let mut limited = command(timeout);
-            limited.arg("60").arg(qemu).args(boot.get_args());
-            limited
+            let mut limited_run = command(timeout);
+            limited_run.arg("60").arg(qemu).args(boot.get_args());
+            limited_run
         }
     }
 }
@@ -169,12 +169,12 @@ fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), Stri
         .map_err(|error| format!("{}: {error}", expected_path.display()))?;
     let expected: Vec<&str> = expected.lines().filter(|line| alloc || !line.starts_with("alloc: ")).collect();
     let outcome = command::run(program);
-    let printed: Vec<&str> = outcome.output.lines().map(str::trim_end).collect();
-    for index in 0..expected.len().max(printed.len()) {
-        let (want, got) = (expected.get(index), printed.get(index));
-        let same = match (want, got) {
-            (Some(want), Some(got)) => {
-                want.strip_suffix("...").map_or(want == got, |start| got.starts_with(start))
+    let lines: Vec<&str> = outcome.output.lines().map(str::trim_end).collect();
+    for index in 0..expected.len().max(lines.len()) {
+        let (want, actual) = (expected.get(index), lines.get(index));
+        let same = match (want, actual) {
+            (Some(want), Some(actual_line)) => {
+                want.strip_suffix("...").map_or(want == actual_line, |start| actual_line.starts_with(start))
             }
             _ => false,
         };
@@ -183,7 +183,7 @@ fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), Stri
                 "line {}: expected {}, printed {}",
                 index + 1,
                 want.map_or("nothing".into(), |line| format!("`{line}`")),
-                got.map_or("nothing".into(), |line| format!("`{line}`")),
+                actual.map_or("nothing".into(), |line| format!("`{line}`")),
             ));
         }
     }

@@ -17,8 +17,8 @@ pub(crate) fn check() -> Result<(), String> {
     for path in listing::paths()?.iter().filter(|path| path.ends_with(".md")) {
         let file = environment::root().join(path);
         if file.exists() {
-            let found = inside(&folder::read(&file)?, Path::new(path), &exists);
-            faults.extend(found.into_iter().map(|fault| format!("{path}:{fault}")));
+            let file_faults = inside(&folder::read(&file)?, Path::new(path), &exists);
+            faults.extend(file_faults.into_iter().map(|fault| format!("{path}:{fault}")));
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
@@ -27,17 +27,17 @@ pub(crate) fn check() -> Result<(), String> {
 /// Links of the page at `path`, from the root, to files that do not exist.
 fn inside(page: &str, path: &Path, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let folder = path.parent().unwrap_or(path);
-    let missing = |target: &str| {
+    let is_missing = |target: &str| {
         let file = target.split('#').next().unwrap_or(target);
         let file = match file.split_once(OWN) {
             Some((_, own)) => Path::new(own).to_path_buf(),
             None if file.is_empty() || file.contains("://") => return false,
-            None if SITE.iter().any(|made| file.starts_with(made)) => return false,
+            None if SITE.iter().any(|page| file.starts_with(page)) => return false,
             None => folder.join(file),
         };
         !exists(&file)
     };
-    let targets = targets(page).into_iter().filter(|(_, target)| missing(target));
+    let targets = targets(page).into_iter().filter(|(_, target)| is_missing(target));
     targets.map(|(line, target)| format!("{line}: no file {target}")).collect()
 }
 
@@ -69,9 +69,10 @@ fn targets(page: &str) -> Vec<(usize, String)> {
         }
         // A link in its place, and one whose target stands elsewhere.
         let inside = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        let apart = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
-        let apart = apart.filter(|(label, _)| !label.contains(']')).map(|(_, target)| target.trim());
-        all.extend(inside.chain(apart).map(|target| (number + 1, target.to_owned())));
+        let definition = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+        let definition_target =
+            definition.filter(|(label, _)| !label.contains(']')).map(|(_, target)| target.trim());
+        all.extend(inside.chain(definition_target).map(|target| (number + 1, target.to_owned())));
     }
     all
 }

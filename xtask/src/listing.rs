@@ -18,8 +18,8 @@ pub(crate) fn git(arguments: &[&str]) -> Option<String> {
 /// Every file of the repository, from its root: those that git knows or would add. Without git, all
 /// but hidden folders and those that builds make.
 pub(crate) fn paths() -> Result<Vec<String>, String> {
-    if let Some(listed) = git(&["ls-files", "--cached", "--others", "--exclude-standard"]) {
-        return Ok(listed.lines().map(str::to_owned).collect());
+    if let Some(output) = git(&["ls-files", "--cached", "--others", "--exclude-standard"]) {
+        return Ok(output.lines().map(str::to_owned).collect());
     }
     let mut all = Vec::new();
     walk(&environment::root(), "", &mut all)?;
@@ -27,12 +27,12 @@ pub(crate) fn paths() -> Result<Vec<String>, String> {
 }
 
 fn walk(folder: &Path, path: &str, all: &mut Vec<String>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let entries = fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let entries = fs::read_dir(folder).map_err(io_error)?.collect::<Result<Vec<_>, _>>().map_err(io_error)?;
     for entry in entries {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
-        match entry.file_type().map_err(failed)? {
+        match entry.file_type().map_err(io_error)? {
             kind if kind.is_dir() => {
                 let is_made = name.starts_with('.') || ["target", "__pycache__"].contains(&name.as_str());
                 if !is_made || name == ".github" {

@@ -26,6 +26,7 @@ mod members;
 mod memcheck;
 mod msrv;
 mod mutants;
+mod names;
 mod nrt;
 mod numba;
 mod packages;
@@ -76,7 +77,8 @@ usage: cargo xtask <command>
   loom                  the models of lock-free code under all interleavings
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   public-api [--write]  the public items of every library beside the lists in public-api/; --write: writes the lists anew
-  prose                 widths of comments, lengths of paragraphs, links, names in ARCHITECTURE.md, parts of decision records
+  prose                 widths of comments, lengths of paragraphs, links, names in ARCHITECTURE.md, parts of decision records, names of values
+                        and types, circles of files
   platforms --native    the portable tests on this machine, whatever it is
   platforms [PART...]   the tests under wine and under qemu's emulation of arm and s390x; macOS and targets without a system compiled
   msrv                  every package compiled with the oldest Rust that its manifest states; rustup brings it

@@ -24,18 +24,18 @@ pub(crate) fn published() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let mut rest: Vec<&Member> = all().iter().collect();
-        let mut sorted = Vec::new();
+        let mut order = Vec::new();
         while !rest.is_empty() {
-            let ready = |member: &&Member| member.needs.iter().all(|need| sorted.contains(need));
+            let ready = |member: &&Member| member.needs.iter().all(|need| order.contains(need));
             let Some(place) = rest.iter().position(ready) else {
                 panic!(
                     "crates that need each other: {:?}",
                     rest.iter().map(|one| one.name).collect::<Vec<_>>()
                 )
             };
-            sorted.push(rest.remove(place).name);
+            order.push(rest.remove(place).name);
         }
-        sorted
+        order
     })
 }
 

@@ -91,10 +91,10 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
         ("pool", FOUND),
         ("pool freed", FOUND),
     ] {
-        let mut planted = under(&["run", "--quiet", "--bin", "planted"]);
-        planted.arg("--").args(source.split(' '));
+        let mut planted_run = under(&["run", "--quiet", "--bin", "planted"]);
+        planted_run.arg("--").args(source.split(' '));
         report.check(&format!("memcheck: planted: {source}"), || {
-            let outcome = run_command(&mut planted);
+            let outcome = run_command(&mut planted_run);
             if outcome.code == Some(status) {
                 Ok(())
             } else {

@@ -20,8 +20,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 /// Its own build, with fewer features, would compile the libraries once more.
 pub(crate) fn part(report: &mut Report) {
     let name = format!("mutants{}", std::env::consts::EXE_SUFFIX);
-    let built = environment::target_dir().join("debug").join(name);
-    report.command("mutants of the checkers", &mut command(built));
+    let program = environment::target_dir().join("debug").join(name);
+    report.command("mutants of the checkers", &mut command(program));
 }
 
 fn program() -> std::process::Command {

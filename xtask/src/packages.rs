@@ -116,8 +116,8 @@ fn semver(report: &mut Report) {
 
 /// The tag of the newest release, `v1.2.3`.
 fn last_release() -> Option<String> {
-    let listed: String = probe(&mut git(&["tag", "--list", "v*", "--sort=-version:refname"]))?;
-    listed.lines().next().map(str::to_owned)
+    let tags: String = probe(&mut git(&["tag", "--list", "v*", "--sort=-version:refname"]))?;
+    tags.lines().next().map(str::to_owned)
 }
 
 fn git(arguments: &[&str]) -> Command {
@@ -144,7 +144,7 @@ fn versions(root: &str) -> Vec<String> {
 
 /// What a manifest of a published crate lacks.
 fn manifest(text: &str) -> Vec<String> {
-    let wanted = [
+    let settings = [
         "version.workspace = true",
         "license.workspace = true",
         "repository.workspace = true",
@@ -156,10 +156,10 @@ fn manifest(text: &str) -> Vec<String> {
         "exclude = [\"tests/\"]",
         "[package.metadata.docs.rs]\nall-features = true\n",
     ];
-    let mut faults: Vec<String> = wanted
+    let mut faults: Vec<String> = settings
         .iter()
-        .filter(|wanted| !text.contains(*wanted))
-        .map(|wanted| format!("no `{}`", wanted.trim()))
+        .filter(|setting| !text.contains(*setting))
+        .map(|setting| format!("no `{}`", setting.trim()))
         .collect();
     if text.contains("publish = false") {
         faults.push("`publish = false` in a published crate".to_owned());

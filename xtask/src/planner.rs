@@ -92,11 +92,11 @@ fn build(profile: &str, form: Form, library: &Path) -> Result<(), String> {
         return Err(format!("building usm-plan failed: {}", outcome.status));
     }
     let folder = environment::target_dir().join(if profile == "dev" { "debug" } else { profile });
-    let built = folder.join(library.file_name().unwrap_or_default());
-    if built != library {
-        let copied =
-            fs::create_dir_all(library.parent().unwrap_or(&folder)).and_then(|()| fs::copy(&built, library));
-        copied.map_err(|error| folder::at(library, &error))?;
+    let library_file = folder.join(library.file_name().unwrap_or_default());
+    if library_file != library {
+        let copy_result = fs::create_dir_all(library.parent().unwrap_or(&folder))
+            .and_then(|()| fs::copy(&library_file, library));
+        copy_result.map_err(|error| folder::at(library, &error))?;
     }
     if !library.exists() {
         return Err(format!("{} was not built", library.display()));

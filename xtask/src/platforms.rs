@@ -17,7 +17,7 @@ const PORTABLE: &[&str] =
     &["usm-interface", "usm-core", "usm-pool", "usm-kernel", "usm-plan", "usm-prune", "usm-nrt", "usm-cli"];
 
 /// A target whose tests run here.
-struct Emulated {
+struct EmulatedTarget {
     name: &'static str,
     target: &'static str,
     /// The linker and other compilers, each with its Debian package.
@@ -33,15 +33,15 @@ enum Emulator {
     Qemu([&'static str; 3]),
 }
 
-const EMULATED: [Emulated; 3] = [
-    Emulated {
+const EMULATED: [EmulatedTarget; 3] = [
+    EmulatedTarget {
         name: "Windows",
         target: "x86_64-pc-windows-gnu",
         compilers: &[["x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"]],
         emulator: Emulator::Wine,
         packages: PORTABLE,
     },
-    Emulated {
+    EmulatedTarget {
         name: "Linux on arm",
         target: "aarch64-unknown-linux-gnu",
         compilers: &[
@@ -52,7 +52,7 @@ const EMULATED: [Emulated; 3] = [
         packages: PORTABLE,
     },
     // What reads and writes the bytes of others.
-    Emulated {
+    EmulatedTarget {
         name: "Linux on s390x, big-endian",
         target: "s390x-unknown-linux-gnu",
         compilers: &[["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"]],
@@ -62,7 +62,7 @@ const EMULATED: [Emulated; 3] = [
 ];
 
 /// A target that is compiled only.
-struct Compiled {
+struct CompiledTarget {
     name: &'static str,
     target: &'static str,
     packages: &'static [&'static str],
@@ -76,22 +76,22 @@ const NO_SYSTEM: &[&str] = &["usm-core", "usm-interface", "usm-pool", "usm-kerne
 const NONE_AND_ALLOC: &[&[&str]] =
     &[&["--no-default-features"], &["--no-default-features", "--features", "alloc"]];
 
-const COMPILED: [Compiled; 4] = [
-    Compiled {
+const COMPILED: [CompiledTarget; 4] = [
+    CompiledTarget {
         name: "macOS on arm",
         target: "aarch64-apple-darwin",
         packages: &["usm", "usm-plan", "usm-nrt", "usm-cli"],
         features: &[&[]],
         flag: "",
     },
-    Compiled {
+    CompiledTarget {
         name: "thumbv7em",
         target: "thumbv7em-none-eabi",
         packages: NO_SYSTEM,
         features: NONE_AND_ALLOC,
         flag: "",
     },
-    Compiled {
+    CompiledTarget {
         name: "riscv32imac",
         target: "riscv32imac-unknown-none-elf",
         packages: NO_SYSTEM,
@@ -100,7 +100,7 @@ const COMPILED: [Compiled; 4] = [
     },
     // No compare-and-swap: atomics come from portable-atomic, and usm-core works without a heap,
     // because the standard library has no `Arc` for this target.
-    Compiled {
+    CompiledTarget {
         name: "riscv32imc",
         target: "riscv32imc-unknown-none-elf",
         packages: NO_SYSTEM,
@@ -121,11 +121,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         return report.finish();
     }
     let names: Vec<&'static str> = names().collect();
-    let chosen = chosen(&names, |name| name, arguments)?;
-    for part in EMULATED.iter().filter(|part| chosen.contains(&&part.name)) {
+    let parts = chosen(&names, |name| name, arguments)?;
+    for part in EMULATED.iter().filter(|part| parts.contains(&&part.name)) {
         emulated(&mut report, part);
     }
-    for part in COMPILED.iter().filter(|part| chosen.contains(&&part.name)) {
+    for part in COMPILED.iter().filter(|part| parts.contains(&&part.name)) {
         compiled(&mut report, part);
     }
     report.finish()
@@ -155,7 +155,7 @@ const LIBRARIES: [(&str, &str, Build); 2] = [
     ("usm-plan", "USM_PLAN_LIBRARY", planner::build_for_platform),
 ];
 
-fn emulated(report: &mut Report, part: &Emulated) {
+fn emulated(report: &mut Report, part: &EmulatedTarget) {
     let name = format!("platform: {}", part.name);
     match runner(part) {
         Err(reason) => report.missing(&name, &reason),
@@ -205,7 +205,7 @@ fn emulated(report: &mut Report, part: &Emulated) {
     }
 }
 
-fn compiled(report: &mut Report, part: &Compiled) {
+fn compiled(report: &mut Report, part: &CompiledTarget) {
     let name = format!("platform: {}", part.name);
     if let Err(reason) = toolchains::require_target(part.target) {
         report.missing(&name, &reason);
@@ -233,7 +233,7 @@ fn on(target: &str, verb: &str) -> Command {
 }
 
 /// The words before a test program that run it, with a limit of its time.
-fn runner(part: &Emulated) -> Result<String, String> {
+fn runner(part: &EmulatedTarget) -> Result<String, String> {
     toolchains::require_target(part.target)?;
     for [compiler, package] in part.compilers {
         system::require(compiler, package)?;
@@ -256,7 +256,7 @@ fn runner(part: &Emulated) -> Result<String, String> {
 }
 
 /// The path of an emulated program, on which `cc` compiles for the program's own system.
-fn path_with_compiler(part: &Emulated) -> Result<String, String> {
+fn path_with_compiler(part: &EmulatedTarget) -> Result<String, String> {
     let [compiler, package] = part.compilers[0];
     let folder = environment::target_dir().join("platforms").join(format!("cc-{}", part.target));
     folder::remove(&folder)?;
@@ -315,8 +315,10 @@ fn windows_path(path: &Path) -> String {
 
 /// The folder of shared data, which tests look for beside the repository.
 pub(crate) fn shared_data() -> Option<PathBuf> {
-    let named = std::env::var_os("USM_SHARED").map(PathBuf::from);
-    named.or_else(|| Some(environment::root().parent()?.join("shared"))).filter(|folder| folder.is_dir())
+    let shared_folder = std::env::var_os("USM_SHARED").map(PathBuf::from);
+    shared_folder
+        .or_else(|| Some(environment::root().parent()?.join("shared")))
+        .filter(|folder| folder.is_dir())
 }
 
 #[cfg(test)]

@@ -69,19 +69,19 @@ pub(crate) fn build(report: &mut Report, name: &str, arguments: &[&str]) -> Opti
 pub(crate) fn build_all(report: &mut Report) -> Option<Programs> {
     let mut build = cargo(["build", "--workspace", "--all-features"]);
     build.args(["--lib", "--bins", "--tests", "--examples"]);
-    let built = compile(report, "tests", lints::on(&mut build));
-    lints::part(report, "lints: all features", built.as_ref().map(|built| built.warnings));
-    built?.programs(report, "tests")
+    let build_output = compile(report, "tests", lints::on(&mut build));
+    lints::part(report, "lints: all features", build_output.as_ref().map(|output| output.warnings));
+    build_output?.programs(report, "tests")
 }
 
 /// What cargo said about a build that succeeded.
 #[derive(Debug, Default)]
-struct Built {
+struct BuildOutput {
     list: Vec<Program>,
     warnings: usize,
 }
 
-impl Built {
+impl BuildOutput {
     fn programs(self, report: &mut Report, name: &str) -> Option<Programs> {
         if self.list.is_empty() {
             report.check(name, || Err("cargo named no test program".into()));
@@ -92,29 +92,29 @@ impl Built {
 }
 
 /// Runs cargo, shows what the compiler says, and reads the test programs from its messages.
-fn compile(report: &mut Report, name: &str, build: &mut Command) -> Option<Built> {
-    let mut built = None;
+fn compile(report: &mut Report, name: &str, build: &mut Command) -> Option<BuildOutput> {
+    let mut build_output = None;
     report.check(&format!("{name}: compile"), || {
         build.args(["--quiet", "--message-format=json"]).stdin(Stdio::null()).stdout(Stdio::piped());
         eprintln!("$ {}", command::describe(build));
         let mut child = build.spawn().map_err(|error| error.to_string())?;
-        let mut seen = Built::default();
+        let mut output = BuildOutput::default();
         if let Some(stream) = child.stdout.take() {
             for message in BufReader::new(stream).lines() {
-                seen.read(&message.map_err(|error| error.to_string())?);
+                output.read(&message.map_err(|error| error.to_string())?);
             }
         }
         let status = usage::wait(&mut child).map_err(|error| error.to_string())?;
         if !status.success() {
             return Err(status.to_string());
         }
-        built = Some(seen);
+        build_output = Some(output);
         Ok(())
     });
-    built
+    build_output
 }
 
-impl Built {
+impl BuildOutput {
     /// Reads one message.
     fn read(&mut self, message: &str) {
         if message.starts_with("{\"reason\":\"compiler-message\"") {
@@ -134,9 +134,9 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Runs them, [`AT_A_TIME`], and reports a part for each package. When `alone` says that
+    /// Runs them, [`AT_A_TIME`], and reports a part for each package. When `is_alone` says that
     /// nothing else runs any more, [`ALONE`] more.
-    pub(crate) fn run(mut self, report: &mut Report, alone: &AtomicBool) {
+    pub(crate) fn run(mut self, report: &mut Report, is_alone: &AtomicBool) {
         let rank = |program: &Program| LONGEST.iter().position(|name| *name == program.name);
         self.list.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
         let packages: BTreeMap<String, usize> = self.list.iter().fold(BTreeMap::new(), |mut map, program| {
@@ -145,19 +145,19 @@ impl Programs {
         });
         let mut rest = packages;
         let mut sums: BTreeMap<String, (Outcome, Time)> = BTreeMap::new();
-        let waiting = Mutex::new(self.list.into_iter());
-        let (send, ended) = mpsc::channel();
+        let queue = Mutex::new(self.list.into_iter());
+        let (send, results) = mpsc::channel();
         std::thread::scope(|scope| {
             for worker in 0..AT_A_TIME + ALONE {
-                let (waiting, send) = (&waiting, send.clone());
-                let is_needed = move || worker < AT_A_TIME || alone.load(Ordering::Relaxed);
-                let is_done = move || lock(waiting).len() == 0;
+                let (queue, send) = (&queue, send.clone());
+                let is_needed = move || worker < AT_A_TIME || is_alone.load(Ordering::Relaxed);
+                let is_done = move || lock(queue).len() == 0;
                 scope.spawn(move || {
                     while !is_needed() && !is_done() {
                         std::thread::sleep(Duration::from_millis(200));
                     }
                     loop {
-                        let next = lock(waiting).next();
+                        let next = lock(queue).next();
                         let Some(program) = next else { return };
                         let clock = Clock::start();
                         let outcome = command::run(&mut start(&program));
@@ -166,7 +166,7 @@ impl Programs {
                 });
             }
             drop(send);
-            for (program, outcome, time) in ended {
+            for (program, outcome, time) in results {
                 usage::add(time.cpu);
                 let package = program.package();
                 let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
@@ -193,7 +193,7 @@ impl Programs {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(|error| error.into_inner())
 }
 
 /// Adds the outcome of one program to that of its package.
@@ -203,10 +203,10 @@ fn join(sum: &mut Outcome, one: Outcome, program: &Program) {
         sum.failures.push(format!("{name}: {}", one.status));
     }
     sum.failures.extend(one.failures.into_iter().map(|failure| format!("{name}: {failure}")));
-    sum.passed += one.passed;
-    sum.skipped += one.skipped;
+    sum.pass_count += one.pass_count;
+    sum.skip_count += one.skip_count;
     // A program that ends without a count, as by a signal, is a failure.
-    sum.failed += one.failed.max(u64::from(!one.success));
+    sum.fail_count += one.fail_count.max(u64::from(!one.success));
     sum.success &= one.success;
     for skip in one.skips {
         if !sum.skips.contains(&skip) {
@@ -222,12 +222,12 @@ fn join(sum: &mut Outcome, one: Outcome, program: &Program) {
 fn start(program: &Program) -> Command {
     let mut start = match (crate::system::find("timeout"), cfg!(unix)) {
         (Some(timeout), true) => {
-            let mut limited = command::command(timeout);
-            limited
+            let mut limited_run = command::command(timeout);
+            limited_run
                 .args(["--foreground", "--kill-after=10"])
                 .arg(LIMIT.as_secs().to_string())
                 .arg(&program.executable);
-            limited
+            limited_run
         }
         _ => command::command(&program.executable),
     };
@@ -250,8 +250,8 @@ fn compiler_libraries() -> Option<&'static PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let printed = probe(command::command(rustc).args(["--print", "target-libdir"]))?;
-        Some(PathBuf::from(printed.trim()))
+        let text = probe(command::command(rustc).args(["--print", "target-libdir"]))?;
+        Some(PathBuf::from(text.trim()))
     });
     folder.as_ref()
 }
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn warnings_are_counted_and_printed() {
-        let mut built = Built::default();
+        let mut built = BuildOutput::default();
         for level in ["warning", "error", "warning"] {
             built.read(&format!(
                 r#"{{"reason":"compiler-message","message":{{"level":"{level}","rendered":"a\nb"}}}}"#
@@ -328,13 +328,13 @@ mod tests {
     #[test]
     fn a_program_that_ends_without_a_count_is_a_failure() {
         let program = program(&MESSAGE.replace("TEST", "true")).expect("a program");
-        let mut sum = Outcome { success: true, passed: 3, ..Outcome::default() };
-        let crashed = Outcome { status: "signal: 11".into(), passed: 2, ..Outcome::default() };
+        let mut sum = Outcome { success: true, pass_count: 3, ..Outcome::default() };
+        let crashed = Outcome { status: "signal: 11".into(), pass_count: 2, ..Outcome::default() };
         join(&mut sum, crashed, &program);
-        assert_eq!((sum.success, sum.passed, sum.failed), (false, 5, 1));
+        assert_eq!((sum.success, sum.pass_count, sum.fail_count), (false, 5, 1));
         assert_eq!(sum.failures, ["loom: signal: 11"]);
-        let good = Outcome { success: true, passed: 1, ..Outcome::default() };
+        let good = Outcome { success: true, pass_count: 1, ..Outcome::default() };
         join(&mut sum, good, &program);
-        assert_eq!((sum.success, sum.passed, sum.failed), (false, 6, 1));
+        assert_eq!((sum.success, sum.pass_count, sum.fail_count), (false, 6, 1));
     }
 }

@@ -3,14 +3,14 @@
 //! Comments, docstrings and the prose of pages keep to 100 columns. Paragraphs of pages keep to
 //! 120 words; their links name files that exist, and work outside rustdoc. The map is short and
 //! names existing files. A decision record has its four parts. Code and pages use the terms of
-//! GLOSSARY.md, and a name says what the function does. Subjects of commits are short and name the
-//! part.
+//! GLOSSARY.md, and a value's name says what it is ([`names`]). Subjects of commits are short and
+//! name the part.
 
 use std::fs;
 use std::path::Path;
 
 use crate::report::Report;
-use crate::{Failure, environment, links, listing, workflows};
+use crate::{Failure, environment, links, listing, names, workflows};
 
 /// The widest comment, in characters.
 const COLUMNS: usize = 100;
@@ -47,23 +47,17 @@ const RETIRED: [(&str, &str); 18] = [
     ("wish", "option, setting or request"),
     ("wishes", "options, settings or requests"),
 ];
-/// Words without an action: a function or field of such a name is refused.
-const NAMES_WITHOUT_ACTION: [&str; 6] = ["alone", "far", "here", "near", "over", "told"];
 /// Places that keep retired words: history, and cases whose bodies do not change.
 const OLD_WORDS: [&str; 5] =
     ["CHANGELOG.md", "docs/adr/", "xtask/src/prose.rs", "tests/src/conformance/", "usm-python/licenses/"];
-
-/// Files that keep such names: fields of a file format, and cases whose bodies do not change.
-const OLD_NAMES: [&str; 4] =
-    ["usm-plan/src/graph_json.rs", "usm-plan/src/ranged.rs", "xtask/src/prose.rs", "tests/src/conformance/"];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
     parts(&mut report);
     // Not a part of the tests: a change's subject is not in its tree.
     match listing::git(&["log", COMMITS, "--format=%s"]) {
-        Some(listed) => {
-            report.check("prose: subjects", || verdict(subjects(&listed)));
+        Some(log) => {
+            report.check("prose: subjects", || verdict(subjects(&log)));
         }
         None => report.missing("prose: subjects", "this is no git repository"),
     }
@@ -82,8 +76,7 @@ pub(crate) fn parts(report: &mut Report) {
     report.check("prose: words", || {
         [".rs", ".py", ".pyi", ".h", ".c", ".md"].iter().try_for_each(|end| files(&[end], &OLD_WORDS, words))
     });
-    report
-        .check("prose: names", || [".rs", ".py"].iter().try_for_each(|end| files(&[end], &OLD_NAMES, names)));
+    report.check("prose: names", names::check);
     report.check("prose: map", || {
         let path = environment::root().join("ARCHITECTURE.md");
         verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
@@ -104,8 +97,8 @@ fn files(parts: &[&str], skip: &[&str], check: fn(&str) -> Vec<String>) -> Resul
         let fits = parts.iter().all(|part| path.contains(part))
             && parts.last().is_none_or(|end| path.ends_with(end));
         // Compiler messages quote lines of these files, so they stay unchanged.
-        let skipped = skip.iter().any(|skipped| path.contains(skipped));
-        if !fits || skipped || path.contains("/ui/") || path.contains("/data/") {
+        let is_skipped = skip.iter().any(|part| path.contains(part));
+        if !fits || is_skipped || path.contains("/ui/") || path.contains("/data/") {
             continue;
         }
         let full = environment::root().join(path);
@@ -121,8 +114,12 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 fn verdict(faults: Vec<String>) -> Result<(), String> {
-    let shown: Vec<&str> = faults.iter().take(20).map(String::as_str).collect();
-    if faults.is_empty() { Ok(()) } else { Err(format!("{} faults\n{}", faults.len(), shown.join("\n"))) }
+    let first_faults: Vec<&str> = faults.iter().take(20).map(String::as_str).collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} faults\n{}", faults.len(), first_faults.join("\n")))
+    }
 }
 
 /// Comment lines that are too wide, each as `line: columns`. Tables, addresses and code cannot be
@@ -131,19 +128,20 @@ fn comments(text: &str, mark: &str) -> Vec<String> {
     let mut code = false;
     let mut faults = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let trimmed = line.trim_start();
-        if !trimmed.starts_with(mark) {
+        let content = line.trim_start();
+        if !content.starts_with(mark) {
             code = false;
             continue;
         }
-        let body = trimmed.trim_start_matches(['/', '!', '#']).trim_start();
+        let body = content.trim_start_matches(['/', '!', '#']).trim_start();
         let fence = body.starts_with("```");
         code ^= fence;
-        let fixed = code || fence || body.starts_with('|') || body.contains("://") || body.starts_with('[');
+        let is_fixed =
+            code || fence || body.starts_with('|') || body.contains("://") || body.starts_with('[');
         let width = line.chars().count();
         // A line of one long word, or of code in backticks, has no break.
         let breakable = body.split(' ').count() > 3;
-        if width > COLUMNS && !fixed && breakable {
+        if width > COLUMNS && !is_fixed && breakable {
             faults.push(format!("{}: a comment of {width} columns, at most {COLUMNS}", number + 1));
         }
     }
@@ -160,8 +158,8 @@ fn docstrings(text: &str) -> Vec<String> {
             docstring = first && line.trim_start().starts_with("\"\"\"");
         }
         let width = line.chars().count();
-        let fixed = line.contains(">>>") || line.contains("://");
-        if docstring && width > COLUMNS && !fixed {
+        let is_fixed = line.contains(">>>") || line.contains("://");
+        if docstring && width > COLUMNS && !is_fixed {
             faults.push(format!("{}: a docstring of {width} columns, at most {COLUMNS}", number + 1));
         }
         string ^= line.matches("\"\"\"").count() % 2 == 1;
@@ -175,37 +173,15 @@ fn words(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let lower = line.to_ascii_lowercase().replace(['-', '_'], "");
-        if !RETIRED.iter().any(|(retired, _)| lower.contains(retired)) {
+        if !RETIRED.iter().any(|(entry_word, _)| lower.contains(entry_word)) {
             continue;
         }
         for name in line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-') {
             for word in parts_of(name) {
-                if let Some((_, term)) = RETIRED.iter().find(|(retired, _)| *retired == word) {
+                if let Some((_, term)) = RETIRED.iter().find(|(old_word, _)| *old_word == word) {
                     faults.push(format!("{}: `{word}` is retired: {term}", number + 1));
                 }
             }
-        }
-    }
-    faults
-}
-
-/// Functions and fields whose names have no action.
-fn names(text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let mut words = line
-            .split_whitespace()
-            .skip_while(|word| word.starts_with("pub") || ["const", "unsafe", "async", "in"].contains(word));
-        let Some(first) = words.next() else { continue };
-        let name = match first {
-            "fn" | "def" => {
-                words.next().unwrap_or_default().split(['(', '<', ':']).next().unwrap_or_default()
-            }
-            // A field with its type.
-            _ => first.strip_suffix(':').filter(|_| words.next().is_some()).unwrap_or_default(),
-        };
-        if NAMES_WITHOUT_ACTION.contains(&name) {
-            faults.push(format!("{}: `{name}` says no action: name what it does or holds", number + 1));
         }
     }
     faults
@@ -236,11 +212,11 @@ fn page(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let (mut words, mut begin, mut code) = (0, 0, false);
     for (number, line) in text.lines().chain([""]).enumerate() {
-        let trimmed = line.trim();
-        if trimmed.starts_with("```") {
+        let content = line.trim();
+        if content.starts_with("```") {
             code = !code;
         }
-        let is_prose = !code && !trimmed.starts_with(['|', '#']) && trimmed.contains(' ');
+        let is_prose = !code && !content.starts_with(['|', '#']) && content.contains(' ');
         let columns = line.chars().count();
         if is_prose && columns > COLUMNS {
             faults.push(format!("{}: {columns} columns, at most {COLUMNS}", number + 1));
@@ -248,16 +224,16 @@ fn page(text: &str) -> Vec<String> {
         if !code && links_to_item(line) {
             faults.push(format!("{}: a link that only rustdoc knows: write code without a link", number + 1));
         }
-        let item = trimmed.starts_with(['-', '*', '#', '|', '>'])
-            || trimmed.split_once(". ").is_some_and(|(digits, _)| digits.parse::<u32>().is_ok());
-        if words > PARAGRAPH && (trimmed.is_empty() || item || code) {
+        let item = content.starts_with(['-', '*', '#', '|', '>'])
+            || content.split_once(". ").is_some_and(|(digits, _)| digits.parse::<u32>().is_ok());
+        if words > PARAGRAPH && (content.is_empty() || item || code) {
             faults.push(format!("{}: a paragraph of {words} words, at most {PARAGRAPH}", begin + 1));
         }
-        if trimmed.is_empty() || item || code {
-            (words, begin) = (0, number + usize::from(trimmed.is_empty()));
+        if content.is_empty() || item || code {
+            (words, begin) = (0, number + usize::from(content.is_empty()));
         }
-        if !code && !trimmed.starts_with(['|', '#']) {
-            words += trimmed.split_whitespace().count();
+        if !code && !content.starts_with(['|', '#']) {
+            words += content.split_whitespace().count();
         }
     }
     faults
@@ -357,7 +333,7 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{changes, comments, decision, docstrings, map, names, page, subjects, words};
+    use super::{changes, comments, decision, docstrings, map, page, subjects, words};
 
     #[test]
     fn retired_words_are_found_in_text_and_in_names() {
@@ -368,15 +344,6 @@ mod tests {
             assert_eq!(words(planted).len(), 1, "{planted}");
         }
         assert_eq!(words("/// The bookkeeping of a facebook: doorway, settlement, outdoors."), [""; 0]);
-    }
-
-    #[test]
-    fn names_without_an_action_are_found() {
-        for planted in ["    pub(crate) const fn over(&self) -> bool {", "    told: bool,", "def here(self):"]
-        {
-            assert_eq!(names(planted).len(), 1, "{planted}");
-        }
-        assert_eq!(names("fn recover() {}\n// over: a word\nlet over = 1;\n    over_limit: u64,"), [""; 0]);
     }
 
     #[test]

@@ -83,12 +83,13 @@ fn compare(name: &str) -> Result<(), String> {
 
 /// Lines in only one of two sorted lists: `- gone`, `+ new`.
 fn differences(before: &str, now: &str) -> Vec<String> {
-    let only = |these: &str, those: &str, sign: char| {
-        let known: Vec<&str> = those.lines().collect();
-        let gone = these.lines().filter(|line| !known.contains(line)).map(|line| format!("{sign} {line}"));
-        gone.collect::<Vec<_>>()
+    let difference = |these: &str, those: &str, sign: char| {
+        let others: Vec<&str> = those.lines().collect();
+        let missing_lines =
+            these.lines().filter(|line| !others.contains(line)).map(|line| format!("{sign} {line}"));
+        missing_lines.collect::<Vec<_>>()
     };
-    [only(before, now, '-'), only(now, before, '+')].concat()
+    [difference(before, now, '-'), difference(now, before, '+')].concat()
 }
 
 fn kept(name: &str) -> PathBuf {

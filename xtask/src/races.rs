@@ -15,11 +15,11 @@ struct Part {
     /// Whether each test runs in a process of its own. Intel's OpenCL runtime never reports the end
     /// of a lock, and helgrind aborts when another kind of lock begins at its address. That is rare
     /// in a process with one test, whose contexts are made before the work.
-    apart: bool,
+    is_alone: bool,
 }
 
 const fn part(name: &'static str, tests: &'static [&'static str]) -> Part {
-    Part { name, package: "usm-tests", tests, apart: false }
+    Part { name, package: "usm-tests", tests, is_alone: false }
 }
 
 /// OpenCL among the runtimes; Level Zero and CUDA on the drivers that execute on the host. Level
@@ -28,7 +28,7 @@ const STRESS: [Part; 7] = [
     part("conformance", &["threads_", "two_threads_", "in_flight"]),
     part("core", &["threads_", "in_flight", "limits"]),
     Part {
-        apart: true,
+        is_alone: true,
         ..part("runtimes", &["opencl::threads_", "opencl::two_threads_", "opencl::two_contexts_work"])
     },
     part(
@@ -75,7 +75,7 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
     for (package, _) in environment::DRIVERS {
         report.command("test driver", &mut build(&["build", "--quiet", "-p", package]));
     }
-    for Part { name, package, tests, apart } in parts {
+    for Part { name, package, tests, is_alone } in parts {
         let test = |arguments: &[&str]| {
             let mut test = build(&["test", "-p", package, "--all-features", "--test", name]);
             let drivers =
@@ -84,20 +84,20 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
             test
         };
         let under = ["--config", &runner, "--", "--test-threads=1"];
-        if !apart {
+        if !is_alone {
             report.command(&format!("races: {name}"), test(&under).args(*tests));
             continue;
         }
         if !report.command(&format!("races: {name}: build"), &mut test(&["--no-run"])) {
             continue;
         }
-        let listed = probe(test(&["--", "--list", "--format=terse"]).args(*tests)).unwrap_or_default();
-        let listed: Vec<_> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
-        for one in &listed {
+        let output = probe(test(&["--", "--list", "--format=terse"]).args(*tests)).unwrap_or_default();
+        let cases: Vec<_> = output.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+        for one in &cases {
             report
                 .command_under_checker(&format!("races: {name}: {one}"), test(&under).args(["--exact", one]));
         }
-        if listed.is_empty() {
+        if cases.is_empty() {
             report
                 .check(&format!("races: {name}"), || Err(format!("no test is named {}", tests.join(" or "))));
         }

@@ -52,10 +52,10 @@ fn remedy(program: &Path) -> Result<(), String> {
     let file = environment::target_dir().join("left_out.rs");
     fs::write(&file, "#[kernel]\nfn f(a: &mut [u32]) {}\n").map_err(|error| folder::at(&file, &error))?;
     let mut run = command(program);
-    let (success, said) = command::quietly(run.arg("kernel").arg(&file).args(["--emit", "ir"]))?;
+    let (success, errors) = command::quietly(run.arg("kernel").arg(&file).args(["--emit", "ir"]))?;
     let _ = fs::remove_file(&file);
-    let refused = !success && said.contains("--features jit");
-    refused.then_some(()).ok_or(format!("usm kernel FILE.rs says: {said}"))
+    let is_refused = !success && errors.contains("--features jit");
+    is_refused.then_some(()).ok_or(format!("usm kernel FILE.rs says: {errors}"))
 }
 
 fn kernel(program: &Path) -> Result<(), String> {
@@ -63,8 +63,8 @@ fn kernel(program: &Path) -> Result<(), String> {
     for _ in 0..RUNS {
         let mut run = command(program);
         run.args(["run", "saxpy", "--json", "--repeat", "20"]);
-        let printed = command::probe(&mut run).ok_or("usm run saxpy failed")?;
-        let number = |key: &str| number_after(&printed, key).ok_or(format!("no {key} in {printed}"));
+        let output = command::probe(&mut run).ok_or("usm run saxpy failed")?;
+        let number = |key: &str| number_after(&output, key).ok_or(format!("no {key} in {output}"));
         best = best.min(number("\"seconds\":")? / number("\"reference_seconds\":")?);
         if best <= LOOPS {
             break;
@@ -91,12 +91,12 @@ fn dictionaries(program: &Path) -> Result<(), String> {
 /// The processor time of one run over a file with so many copies of this line.
 fn time(program: &mut Command, line: &str) -> Result<Duration, String> {
     let input = environment::target_dir().join("dictionaries.txt");
-    let failed = |error| folder::at(&input, &error);
-    fs::write(&input, line.repeat(DICTIONARIES)).map_err(failed)?;
-    program.stdin(File::open(&input).map_err(failed)?).stdout(Stdio::null());
+    let io_error = |error| folder::at(&input, &error);
+    fs::write(&input, line.repeat(DICTIONARIES)).map_err(io_error)?;
+    program.stdin(File::open(&input).map_err(io_error)?).stdout(Stdio::null());
     let before = usage::total();
-    let mut child = program.spawn().map_err(failed)?;
-    let status = usage::wait(&mut child).map_err(failed)?;
+    let mut child = program.spawn().map_err(io_error)?;
+    let status = usage::wait(&mut child).map_err(io_error)?;
     let _ = fs::remove_file(&input);
     if status.success() { Ok(usage::total() - before) } else { Err(format!("a reader: {status}")) }
 }

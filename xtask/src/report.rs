@@ -17,7 +17,7 @@ pub(crate) struct Report {
     /// The test programs that ran, with their time.
     programs: Vec<(String, Time)>,
     ci: bool,
-    started: Instant,
+    start: Instant,
 }
 
 /// How many of the test programs the summary names: those that took most processor time.
@@ -27,11 +27,11 @@ const NAMED: usize = 16;
 struct Part {
     name: String,
     verdict: &'static str,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
+    pass_count: u64,
+    fail_count: u64,
+    skip_count: u64,
     /// When it ended, after the start of the run.
-    ended: Duration,
+    end: Duration,
     /// Wall time, and processor time of the programs that it ran.
     time: Time,
 }
@@ -46,17 +46,17 @@ pub(crate) struct Time {
 /// Measures from its creation on, in one thread.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    started: Instant,
+    start: Instant,
     cpu: Duration,
 }
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self { started: Instant::now(), cpu: usage::total() }
+        Self { start: Instant::now(), cpu: usage::total() }
     }
 
     pub(crate) fn time(&self) -> Time {
-        Time { wall: self.started.elapsed(), cpu: usage::total().saturating_sub(self.cpu) }
+        Time { wall: self.start.elapsed(), cpu: usage::total().saturating_sub(self.cpu) }
     }
 }
 
@@ -71,7 +71,7 @@ impl Report {
             failures: Vec::new(),
             programs: Vec::new(),
             ci: environment::is_ci(),
-            started: Instant::now(),
+            start: Instant::now(),
         }
     }
 
@@ -90,11 +90,11 @@ impl Report {
         announce(name);
         let clock = Clock::start();
         let mut outcome = command::run(program);
-        for again in 1..=2 {
+        for attempt in 1..=2 {
             if !outcome.checker_ended {
                 break;
             }
-            self.skips.push(format!("in part: {name}: the checker ended itself, run again ({again})"));
+            self.skips.push(format!("in part: {name}: the checker ended itself, run again ({attempt})"));
             outcome = command::run(program);
         }
         self.record(name, outcome, clock.time())
@@ -134,13 +134,13 @@ impl Report {
 
     /// An empty report of parts that run beside those of this one.
     pub(crate) fn beside(&self) -> Self {
-        Self { started: self.started, ..Self::new() }
+        Self { start: self.start, ..Self::new() }
     }
 
     /// The parts of a run beside this one join it, in the order of their ends.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.parts.extend(other.parts);
-        self.parts.sort_by_key(|part| part.ended);
+        self.parts.sort_by_key(|part| part.end);
         self.skips.extend(other.skips);
         self.failures.extend(other.failures);
         self.programs.extend(other.programs);
@@ -154,12 +154,12 @@ impl Report {
     /// A required part that cannot run: a skip with its reason, or a failure in CI.
     pub(crate) fn missing(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
-        let failed = u64::from(self.ci);
+        let fail_count = u64::from(self.ci);
         if self.ci {
             self.failures.push(format!("{name}: {reason}"));
         }
         let verdict = if self.ci { "missing" } else { "skipped" };
-        self.push(name, verdict, [0, failed, 1 - failed], Time::default());
+        self.push(name, verdict, [0, fail_count, 1 - fail_count], Time::default());
     }
 
     /// A part that has nothing to check yet, in CI too: a skip with its reason.
@@ -176,26 +176,32 @@ impl Report {
             println!("skipped: {skip}");
         }
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
-        let (mut passed, mut failed, mut skipped, mut cpu) = (0, 0, 0, Duration::ZERO);
+        let (mut pass_count, mut fail_count, mut skip_count, mut cpu) = (0, 0, 0, Duration::ZERO);
         println!(
             "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>7}",
             "part", "verdict", "passed", "failed", "skipped", "wall", "cpu", "end"
         );
-        let row = |name: &str, verdict: &str, counts: [u64; 3], time: Time, ended: Duration| {
-            let [passed, failed, skipped] = counts;
+        let row = |name: &str, verdict: &str, counts: [u64; 3], time: Time, end: Duration| {
+            let [pass_count, fail_count, skip_count] = counts;
             let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
-            let counts = format!("{passed:8} {failed:8} {skipped:8}");
-            println!("{name:width$}  {verdict:8} {counts} {wall:8.1}s {cpu:8.1}s {:6}s", ended.as_secs());
+            let counts = format!("{pass_count:8} {fail_count:8} {skip_count:8}");
+            println!("{name:width$}  {verdict:8} {counts} {wall:8.1}s {cpu:8.1}s {:6}s", end.as_secs());
         };
         for part in &self.parts {
-            passed += part.passed;
-            failed += part.failed;
-            skipped += part.skipped;
+            pass_count += part.pass_count;
+            fail_count += part.fail_count;
+            skip_count += part.skip_count;
             cpu += part.time.cpu;
-            row(&part.name, part.verdict, [part.passed, part.failed, part.skipped], part.time, part.ended);
+            row(
+                &part.name,
+                part.verdict,
+                [part.pass_count, part.fail_count, part.skip_count],
+                part.time,
+                part.end,
+            );
         }
-        let wall = self.started.elapsed();
-        row("total", "", [passed, failed, skipped], Time { wall, cpu }, wall);
+        let wall = self.start.elapsed();
+        row("total", "", [pass_count, fail_count, skip_count], Time { wall, cpu }, wall);
         self.programs.sort_by_key(|(_, time)| Reverse(time.cpu));
         for (name, Time { wall, cpu }) in self.programs.iter().take(NAMED) {
             println!(
@@ -207,19 +213,20 @@ impl Report {
         for failure in &self.failures {
             println!("failed: {failure}");
         }
-        println!("{passed} passed, {failed} failed, {skipped} skipped");
-        if failed == 0 { Ok(()) } else { Err(Failure::Reported) }
+        println!("{pass_count} passed, {fail_count} failed, {skip_count} skipped");
+        if fail_count == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     /// A part whose programs ran elsewhere.
     pub(crate) fn record(&mut self, name: &str, outcome: Outcome, time: Time) -> bool {
-        let Outcome { success, mut passed, mut failed, skipped, skips, failures, status, .. } = outcome;
-        if passed + failed + skipped == 0 && success {
-            passed = 1;
+        let Outcome { success, mut pass_count, mut fail_count, skip_count, skips, failures, status, .. } =
+            outcome;
+        if pass_count + fail_count + skip_count == 0 && success {
+            pass_count = 1;
         }
         // A build error or a crash fails no named test, but is a failure.
-        if !success && failed == 0 {
-            failed = 1;
+        if !success && fail_count == 0 {
+            fail_count = 1;
         }
         for skip in skips {
             let line = format!("{name}: {skip}");
@@ -227,18 +234,32 @@ impl Report {
                 self.skips.push(line);
             }
         }
-        let good = success && failed == 0;
+        let good = success && fail_count == 0;
         self.failures.extend(failures.iter().map(|failure| format!("{name}: {failure}")));
         if !good && failures.is_empty() {
             self.failures.push(format!("{name}: {status}"));
         }
-        self.push(name, if good { "passed" } else { "FAILED" }, [passed, failed, skipped], time);
+        self.push(name, if good { "passed" } else { "FAILED" }, [pass_count, fail_count, skip_count], time);
         good
     }
 
-    fn push(&mut self, name: &str, verdict: &'static str, [passed, failed, skipped]: [u64; 3], time: Time) {
-        let ended = self.started.elapsed();
-        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, skipped, ended, time });
+    fn push(
+        &mut self,
+        name: &str,
+        verdict: &'static str,
+        [pass_count, fail_count, skip_count]: [u64; 3],
+        time: Time,
+    ) {
+        let end = self.start.elapsed();
+        self.parts.push(Part {
+            name: name.to_owned(),
+            verdict,
+            pass_count,
+            fail_count,
+            skip_count,
+            end,
+            time,
+        });
     }
 }
 
@@ -263,8 +284,8 @@ pub(crate) fn chosen<'p, P>(
             names.join(", ")
         )));
     }
-    let wanted = |part: &&P| pieces.is_empty() || pieces.iter().any(|piece| is_in(part, piece));
-    Ok(parts.iter().filter(wanted).collect())
+    let is_selected = |part: &&P| pieces.is_empty() || pieces.iter().any(|piece| is_in(part, piece));
+    Ok(parts.iter().filter(is_selected).collect())
 }
 
 fn announce(name: &str) {

@@ -9,14 +9,14 @@ use crate::report::Report;
 use crate::{environment, folder, wheel};
 
 /// Runs both. The source distribution joins the wheels of the run.
-pub(crate) fn parts(report: &mut Report, finished: &Path) {
+pub(crate) fn parts(report: &mut Report, folder_of_dist: &Path) {
     let checkout = environment::root().join("usm-python");
     installed(report, "pip install from a checkout", &checkout);
     let mut archive = None;
     report.check("source distribution", || {
         let file = distribution()?;
         println!("sources  {}", file.display());
-        wheel::ship(&file, finished)?;
+        wheel::ship(&file, folder_of_dist)?;
         archive = Some(file);
         Ok(())
     });
@@ -60,10 +60,10 @@ fn installed(report: &mut Report, name: &str, source: &Path) {
         if !outcome.success {
             return Err(format!("pip: {}", outcome.status));
         }
-        let built: Vec<_> = profiles.into_iter().filter(|profile| of_profile(profile).exists()).collect();
-        (built == ["wheel"])
+        let folders: Vec<_> = profiles.into_iter().filter(|profile| of_profile(profile).exists()).collect();
+        (folders == ["wheel"])
             .then_some(())
-            .ok_or(format!("built by the profiles {built:?}, not by `wheel` alone"))
+            .ok_or(format!("built by the profiles {folders:?}, not by `wheel` alone"))
     });
     if is_installed {
         wheel::first_steps(report, &format!("{name}, started"));

@@ -70,13 +70,13 @@ fn modules(checks: bool) -> Result<(), String> {
     for folder in FOLDERS {
         for source in folder::files(&environment::root().join(folder), "cl")? {
             let module = compiled(&source, &work)?;
-            let kept = source.with_extension("spv");
+            let stored_file = source.with_extension("spv");
             if checks {
-                if fs::read(&kept).ok().as_ref() != Some(&module) {
-                    stale.push(kept.display().to_string());
+                if fs::read(&stored_file).ok().as_ref() != Some(&module) {
+                    stale.push(stored_file.display().to_string());
                 }
             } else {
-                fs::write(&kept, module).map_err(|error| folder::at(&kept, &error))?;
+                fs::write(&stored_file, module).map_err(|error| folder::at(&stored_file, &error))?;
             }
         }
     }

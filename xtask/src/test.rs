@@ -58,7 +58,7 @@ pub(crate) fn all(report: &mut Report, install: Install) {
     command::run_side_by_side();
     let mut beside = report.beside();
     let (set_up, is_set_up) = channel();
-    let (built, is_built) = channel();
+    let (build_sender, is_built) = channel();
     let (rust_alone, python_parts) = (&AtomicBool::new(false), &mut beside);
     // A panic in a thread drops its sender, so that the other one does not wait for ever.
     let python = idle::shown(|| {
@@ -67,8 +67,8 @@ pub(crate) fn all(report: &mut Report, install: Install) {
                 of_python(python_parts, install, &set_up, &is_built);
                 rust_alone.store(true, Ordering::Relaxed);
             });
-            of_rust(report, &is_set_up, &built, rust_alone);
-            drop(built);
+            of_rust(report, &is_set_up, &build_sender, rust_alone);
+            drop(build_sender);
             python.join()
         })
     });
@@ -80,7 +80,12 @@ pub(crate) fn all(report: &mut Report, install: Install) {
 
 /// The parts of Rust. What compiles comes first, because the other thread waits for downloads then.
 /// The test programs come last: they are many, and keep all cores busy to the end.
-fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<bool>, alone: &AtomicBool) {
+fn of_rust(
+    report: &mut Report,
+    is_set_up: &Receiver<()>,
+    build_sender: &Sender<bool>,
+    is_alone: &AtomicBool,
+) {
     format(report);
     prose::parts(report);
     packages::manifests(report);
@@ -88,7 +93,7 @@ fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<bool>, 
     // Tests in C and in Python use them as users have them.
     report.check("C library of usm-plan", planner::build_for_tests);
     report.check("C library of usm-nrt", || nrt::build().map(drop));
-    let _ = built.send(tests.is_some());
+    let _ = build_sender.send(tests.is_some());
     let nrt = programs::build(report, "usm-nrt without debug", &NRT);
     lints::small_builds(report);
     features::parts(report, features::Depth::Alone);
@@ -102,7 +107,7 @@ fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<bool>, 
     examples::parts(report);
     mutants::part(report);
     for programs in [tests, nrt].into_iter().flatten() {
-        programs.run(report, alone);
+        programs.run(report, is_alone);
     }
 }
 
@@ -182,11 +187,11 @@ pub(crate) fn install_wheel(report: &mut Report) -> bool {
 /// The earlier tests run again with this binary: with the machine's runtimes, with one, none and
 /// broken ones, and on ONNX models.
 pub(crate) fn without_unwinding(report: &mut Report) {
-    let built = report.command(
+    let is_built = report.command(
         "panic=abort: build",
         &mut cargo(["build", "--quiet", "--profile", "abort", "-p", "usm-cli"]),
     );
-    if !built {
+    if !is_built {
         return;
     }
     let binary = environment::target_dir().join("abort").join(format!("usm{}", std::env::consts::EXE_SUFFIX));

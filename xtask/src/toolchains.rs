@@ -5,8 +5,8 @@ use crate::system;
 
 /// A toolchain by its version, such as `1.88.0`.
 pub(crate) fn require(version: &str) -> Result<(), String> {
-    let listed = rustup(&["toolchain", "list"])?;
-    let is_there = listed.lines().any(|line| line.split('-').next() == Some(version));
+    let toolchains = rustup(&["toolchain", "list"])?;
+    let is_there = toolchains.lines().any(|line| line.split('-').next() == Some(version));
     if is_there {
         return Ok(());
     }

@@ -73,8 +73,8 @@ mod system {
             // SAFETY: the two pointers are to values of the C library's own layout, which live
             // through the call. The process is a child that nobody has waited for: `Child` is
             // borrowed exclusively, and `wait4` is the only wait in this crate for it.
-            let ended = unsafe { wait4(process, &raw mut status, 0, &raw mut usage) };
-            if ended == process {
+            let waited_process = unsafe { wait4(process, &raw mut status, 0, &raw mut usage) };
+            if waited_process == process {
                 let time = usage.user.duration() + usage.system.duration();
                 return Ok((ExitStatus::from_raw(status), time));
             }

@@ -107,8 +107,8 @@ pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
         // not musl's: auditwheel shall look nowhere.
         show.arg("--ldpaths").arg(environment::target_dir().join("no-libraries"));
     }
-    let said = command::probe(show.arg(wheel)).ok_or("auditwheel could not read the wheel")?;
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let policy = command::probe(show.arg(wheel)).ok_or("auditwheel could not read the wheel")?;
+    let words = policy.split_whitespace().collect::<Vec<_>>().join(" ");
     let Platform { library, processor, .. } = platform;
     let tag =
         |library: &str| format!("is consistent with the following platform tag: \"{library}_{processor}\"");
@@ -119,7 +119,7 @@ pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
     // knows only `libc.musl-x86_64.so.1`.
     let is_musl = library.starts_with("musllinux")
         && words.contains("libraries are required by the wheel: { \"libc.so\": null }");
-    (fits || is_musl).then_some(()).ok_or(format!("not {library}: {said}"))
+    (fits || is_musl).then_some(()).ok_or(format!("not {library}: {policy}"))
 }
 
 /// An environment with the wheel and the NumPy of the tests.
@@ -261,8 +261,8 @@ pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, S
 /// threads by the unwinder of the C library, which would then meet Rust frames that call the other
 /// unwinder, and the process would fault.
 fn unwinder(compiler: &str) -> Result<PathBuf, String> {
-    let said = command::probe(command(compiler).arg("-print-file-name=libgcc_s.so.1"));
-    let file = PathBuf::from(said.unwrap_or_default().trim());
+    let library = command::probe(command(compiler).arg("-print-file-name=libgcc_s.so.1"));
+    let file = PathBuf::from(library.unwrap_or_default().trim());
     file.is_absolute().then_some(file).ok_or_else(|| format!("{compiler} names no libgcc_s.so.1"))
 }
 

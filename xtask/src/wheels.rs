@@ -81,12 +81,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
             report.missing(&name, &reason);
             continue;
         }
-        let mut built = None;
+        let mut wheel_path = None;
         report.check(&name, || {
-            built = Some(wheel::build_for(&part.platform, &folder_of(part))?);
+            wheel_path = Some(wheel::build_for(&part.platform, &folder_of(part))?);
             Ok(())
         });
-        if let Some(file) = built {
+        if let Some(file) = wheel_path {
             println!("wheel    {}", file.display());
             report.check(&format!("{name}, size and platform"), || {
                 wheel::check(&file, &part.platform)?;

@@ -20,8 +20,8 @@ pub(crate) fn check() -> Result<(), String> {
     let mut all = Vec::new();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let found = faults(&folder::read(&path)?, &exists);
-        all.extend(found.into_iter().map(|fault| format!("{name}:{fault}")));
+        let workflow_faults = faults(&folder::read(&path)?, &exists);
+        all.extend(workflow_faults.into_iter().map(|fault| format!("{name}:{fault}")));
     }
     if all.is_empty() { Ok(()) } else { Err(all.join("\n")) }
 }
@@ -41,17 +41,17 @@ fn faults(text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut block: Option<usize> = None;
     for (number, line) in text.lines().enumerate() {
         let number = number + 1;
-        let trimmed = line.trim_start();
-        let depth = line.len() - trimmed.len();
-        if trimmed.is_empty() || trimmed.starts_with('#') {
+        let content = line.trim_start();
+        let depth = line.len() - content.len();
+        if content.is_empty() || content.starts_with('#') {
             continue;
         }
         if block.is_some_and(|outer| depth <= outer) {
             block = None;
         }
-        let item = trimmed.trim_start_matches("- ");
+        let item = content.trim_start_matches("- ");
         let step = match (block, item.strip_prefix("run:").map(str::trim)) {
-            (Some(_), _) => Some(trimmed),
+            (Some(_), _) => Some(content),
             (None, Some("|" | ">")) => {
                 block = Some(depth);
                 None
@@ -101,15 +101,15 @@ fn name_faults(text: &str) -> Vec<String> {
         }
     }
     for (number, (key, value)) in pairs().filter(|(_, (key, _))| key.trim() == "needs") {
-        let missing = items(value).into_iter().filter(|job| !jobs.contains(job));
-        faults.extend(missing.map(|job| format!("{number}: {} no job `{job}`", key.trim())));
+        let missing_jobs = items(value).into_iter().filter(|job| !jobs.contains(job));
+        faults.extend(missing_jobs.map(|job| format!("{number}: {} no job `{job}`", key.trim())));
     }
     for (number, line) in text.lines().enumerate() {
         let uses = line.split("matrix.").skip(1);
         let names =
             uses.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(rest));
-        let missing = names.filter(|name| !lists.contains(name));
-        faults.extend(missing.map(|name| format!("{}: no list `{name}` of the matrix", number + 1)));
+        let missing_names = names.filter(|name| !lists.contains(name));
+        faults.extend(missing_names.map(|name| format!("{}: no list `{name}` of the matrix", number + 1)));
     }
     faults
 }
@@ -128,7 +128,7 @@ fn step_faults(step: &str) -> Option<String> {
     let verb = step.strip_prefix("cargo xtask ")?.split(' ').next()?;
     // A job for each of several verbs, which are in a list.
     let is_listed = verb.starts_with("${{");
-    (!is_listed && !verbs().any(|known| known == verb)).then(|| format!("xtask has no verb `{verb}`"))
+    (!is_listed && !verbs().any(|name| name == verb)).then(|| format!("xtask has no verb `{verb}`"))
 }
 
 /// Whether a word names a file of the repository. What a build makes is in `target`, and an action
@@ -136,8 +136,8 @@ fn step_faults(step: &str) -> Option<String> {
 fn is_file(word: &str) -> bool {
     let is_path = word.starts_with("./")
         || [".md", ".toml", ".lock", ".txt", ".py", ".sh"].iter().any(|end| word.ends_with(end));
-    let elsewhere = ["target/", "http", "**", "~", "$"].iter().any(|start| word.starts_with(start));
-    is_path && !elsewhere && !word.contains(['@', '*'])
+    let is_foreign = ["target/", "http", "**", "~", "$"].iter().any(|start| word.starts_with(start));
+    is_path && !is_foreign && !word.contains(['@', '*'])
 }
 
 /// `cargo xtask notes [VERSION]`.
