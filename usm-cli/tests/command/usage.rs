@@ -1,6 +1,6 @@
 //! Properties of every subcommand.
 
-use crate::support::{usm, usm_with};
+use crate::support::{usm, usm_with, verbs};
 
 #[test]
 fn help_and_version_are_no_failures() {
@@ -15,6 +15,28 @@ fn help_and_version_are_no_failures() {
         let ran = usm(arguments);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
         assert!(!ran.stdout.is_empty());
+    }
+}
+
+/// The arguments and options of a help page that have no text beside or below them.
+fn without_text(help: &str) -> Vec<&str> {
+    let lines: Vec<&str> = help.lines().chain([""]).collect();
+    let named = lines.windows(2).filter(|pair| {
+        let name = pair[0].trim_start();
+        pair[0].len() - name.len() < 8 && name != pair[0] && name.starts_with(['-', '<', '['])
+    });
+    let silent = named.filter(|pair| !pair[0].trim_start().contains("  ") && pair[1].trim().is_empty());
+    silent.map(|pair| pair[0].trim()).collect()
+}
+
+#[test]
+fn the_help_says_what_every_argument_does() {
+    let planted = "Options:\n      --a <N>\n          \n\n  -b  Text\n\n  <C>\n          Text\n      --d";
+    assert_eq!(without_text(planted), ["--a <N>", "--d"]);
+    for verb in verbs() {
+        let help = usm(&[&verb, "--help"]).stdout;
+        assert!(help.contains("--help"), "{help}");
+        assert_eq!(without_text(&help), [""; 0], "{verb}");
     }
 }
 
