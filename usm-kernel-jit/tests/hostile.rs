@@ -62,6 +62,26 @@ fn questions_about_other_shapes_change_no_launch() {
     }
 }
 
+/// Answers are kept by all numbers of a launch: one about a long array serves no shorter one.
+#[test]
+fn a_proven_launch_says_nothing_about_another_one() {
+    let queue = queue();
+    let write = kernel("#[kernel] fn k(a: &mut [u8]) { a[global_id(0)] = 7; }");
+    let is_open = |global: u64, length: u64| {
+        let shape = Shape { global: &[global], local: &[1], lengths: &[length], values: &[] };
+        write.program().open(&shape, true) != 0
+    };
+    for _ in 0..2 {
+        assert!(!is_open(64, 64));
+        assert!(is_open(64, 63) && is_open(65, 64));
+    }
+    for (length, is_inside) in [(64, true), (63, false), (64, true)] {
+        let mut a = UsmVec::<u8, Host, _>::zeroed(&queue, length).expect("an array");
+        let ran = write.launch(&queue, &[64]).run(&[Argument::write(&mut a)]);
+        assert_eq!(ran.is_ok(), is_inside, "{length}: {ran:?}");
+    }
+}
+
 #[test]
 fn nodes_with_literals_beyond_their_type_are_refused() {
     fn replace(expr: &mut Expr, literal: Literal) {
