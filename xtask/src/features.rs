@@ -3,6 +3,7 @@
 //! builds every pair too, as `cargo hack --feature-powerset --depth 2` would.
 
 use std::fs;
+use std::process::Command;
 
 use crate::Failure;
 use crate::command::{cargo, describe, quietly};
@@ -33,11 +34,16 @@ pub(crate) fn parts(report: &mut Report, depth: Depth) {
     {
         report.check(&format!("{what}: {package}"), || check(package, depth));
     }
+    if depth == Depth::Alone {
+        // What a user installs: every other build of the test run enables all features.
+        let mut check = cargo(["check", "--quiet", "-p", "usm-cli"]);
+        report.check("default features: usm-cli", || is_silent(&mut check));
+    }
     report.check("features: one runtime alone", check_runtimes);
 }
 
-/// Those that only `cargo xtask ci` builds with each feature alone, and the test run with some sets
-/// of them: their features select other members, each of which is checked with its own.
+/// Those that only `cargo xtask ci` builds with each feature alone: their features select other
+/// members, each of which is checked with its own.
 const LATER: [&str; 3] = ["usm", "usm-cli", "usm-kernel-jit"];
 
 fn check(package: &str, depth: Depth) -> Result<(), String> {
@@ -46,12 +52,16 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
     println!("{} combinations of {list}", combinations(&names, depth).count());
     for features in combinations(&names, depth) {
         let mut check = cargo(["check", "--quiet", "--no-default-features", "-p", package, "--features"]);
-        check.arg(&features);
-        let (success, errors) = quietly(&mut check)?;
-        // Warnings count: an import that one combination does not use is a fault.
-        if !success || errors.contains("warning:") {
-            return Err(format!("{}\n{errors}", describe(&check)));
-        }
+        is_silent(check.arg(&features))?;
+    }
+    Ok(())
+}
+
+/// Warnings count: an import that one combination does not use is a fault.
+fn is_silent(check: &mut Command) -> Result<(), String> {
+    let (success, errors) = quietly(check)?;
+    if !success || errors.contains("warning:") {
+        return Err(format!("{}\n{errors}", describe(check)));
     }
     Ok(())
 }
