@@ -16,6 +16,9 @@ use crate::{Failure, binfmt, environment, folder, nrt, planner, system, toolchai
 const PORTABLE: &[&str] =
     &["usm-interface", "usm-core", "usm-pool", "usm-kernel", "usm-plan", "usm-prune", "usm-nrt", "usm-cli"];
 
+/// Those whose tests start programs of the target: the command, and what they compile.
+const STARTING: [&str; 2] = ["usm-cli", "usm-plan"];
+
 /// A target whose tests run here.
 struct EmulatedTarget {
     name: &'static str,
@@ -55,7 +58,10 @@ const EMULATED: [EmulatedTarget; 3] = [
     EmulatedTarget {
         name: "Linux on s390x, big-endian",
         target: "s390x-unknown-linux-gnu",
-        compilers: &[["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"]],
+        compilers: &[
+            ["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"],
+            ["s390x-linux-gnu-g++", "g++-s390x-linux-gnu"],
+        ],
         emulator: Emulator::Qemu(["qemu-s390x-static", "/usr/s390x-linux-gnu", "libc6-dev-s390x-cross"]),
         packages: &["usm-interface", "usm-prune", "usm-plan"],
     },
@@ -245,7 +251,7 @@ fn runner(part: &EmulatedTarget) -> Result<String, String> {
                 system::install(&[package])?;
             }
             let program = system::require(program, "qemu-user-static")?;
-            if part.packages.contains(&"usm-cli") {
+            if part.packages.iter().any(|package| STARTING.contains(package)) {
                 binfmt::register(part.target.split('-').next().unwrap_or_default())?;
             }
             let path = path_with_compiler(part)?;
