@@ -25,6 +25,7 @@ pub(crate) struct OwnFolder {
 #[derive(Debug)]
 pub(crate) enum Unfit {
     /// Somebody else owns it, may write to it or has linked it: the reason.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "files have no owner of this sort there"))]
     Unsafe(String),
     Io(io::Error),
 }
@@ -140,6 +141,7 @@ impl OwnFolder {
 
 /// Creates folders for this user alone.
 fn builder() -> DirBuilder {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "the mode is set on Unix alone"))]
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
