@@ -62,6 +62,28 @@ fn copies_of_any_length_arrive_whole() {
     }
 }
 
+/// Both ways by offsets that differ: a copy that forgot its own both ways would arrive whole.
+#[test]
+fn a_copy_to_the_middle_leaves_the_bytes_around_it() {
+    const START: usize = 1_234_567;
+    let (mock, context, queue) = context(Progress::OnWait);
+    let block = context.allocate(&Request::new(AllocKind::Device, LARGE)).expect("memory");
+    let (mut expected, part) = (numbers(LARGE), vec![7; 5 << 20]);
+    for (start, bytes) in [(0, &expected), (START, &part)] {
+        // SAFETY: the bytes live and stay as they are; this thread alone uses the block.
+        unsafe { queue.write_bytes_from(&block, start, bytes.as_ptr(), bytes.len()) }.expect("a copy");
+    }
+    expected[START..][..part.len()].copy_from_slice(&part);
+    for (start, len) in [(0, LARGE), (START - 3, part.len() + 9)] {
+        let mut read = vec![0; len];
+        // SAFETY: live bytes of this function; no work writes the block.
+        unsafe { queue.read_bytes_to(read.as_mut_ptr(), &block, start, len) }.expect("a copy");
+        assert!(read == expected[start..][..len], "{len} bytes from {start} on");
+    }
+    assert!(context.stats().ring.count > 0, "large copies go through the ring");
+    assert_eq!(mock.violations(), []);
+}
+
 #[test]
 fn a_slice_has_been_read_when_the_call_returns() {
     let (mock, context, queue) = context(Progress::OnWait);
