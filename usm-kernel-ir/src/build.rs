@@ -35,7 +35,7 @@ impl Expr {
     #[must_use]
     pub fn binary(operator: Binary, left: Self, right: Self, place: Place) -> Self {
         let ty = if operator.compares() { Scalar::Bool } else { left.ty };
-        Self { kind: ExprKind::Binary(operator, Box::new(left), Box::new(right)), ty, place }
+        Self { kind: ExprKind::Binary { operator, left: Box::new(left), right: Box::new(right) }, ty, place }
     }
 
     /// One operand.

@@ -55,7 +55,7 @@ fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
     for (index, stmt) in body.iter().enumerate() {
         match &stmt.kind {
             StmtKind::Return => return Some((out, true)),
-            StmtKind::If(condition, then, other) if has_return(stmt) => {
+            StmtKind::If { condition, then, other } if has_return(stmt) => {
                 let ((mut then, first), (mut other, second)) = (branches(then)?, branches(other)?);
                 let both = first && second;
                 if !both && has_hidden(stmt, first, second) {
@@ -67,7 +67,7 @@ fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
                     always = returns;
                     if first { &mut other } else { &mut then }.extend(rest);
                 }
-                out.push(Stmt::new(StmtKind::If(condition.clone(), then, other), stmt.place));
+                out.push(Stmt::new(StmtKind::If { condition: condition.clone(), then, other }, stmt.place));
                 return Some((out, always));
             }
             _ if has_return(stmt) => return None,
@@ -98,13 +98,19 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
             continue;
         }
         let kind = match &stmt.kind {
-            StmtKind::If(condition, then, other) => {
-                StmtKind::If(condition.clone(), block(then, in_loop), block(other, in_loop))
-            }
+            StmtKind::If { condition, then, other } => StmtKind::If {
+                condition: condition.clone(),
+                then: block(then, in_loop),
+                other: block(other, in_loop),
+            },
             StmtKind::While(condition, body) => StmtKind::While(condition.clone(), block(body, true)),
-            StmtKind::For(variable, start, end, step, body) => {
-                StmtKind::For(*variable, start.clone(), end.clone(), step.clone(), block(body, true))
-            }
+            StmtKind::For { variable, start, end, step, body } => StmtKind::For {
+                variable: *variable,
+                start: start.clone(),
+                end: end.clone(),
+                step: step.clone(),
+                body: block(body, true),
+            },
             _ => {
                 out.push(set(flag, true, place));
                 if in_loop {
@@ -113,14 +119,17 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
                 return out;
             }
         };
-        let leaves_loop = matches!(kind, StmtKind::While(..) | StmtKind::For(..));
+        let leaves_loop = matches!(kind, StmtKind::While(..) | StmtKind::For { .. });
         out.push(Stmt { kind, place });
         let returned = Expr::variable(flag, Scalar::Bool, place);
         if in_loop {
             // A return in a branch has already left this loop.
             if leaves_loop {
                 let leave = vec![Stmt::new(StmtKind::Break, place)];
-                out.push(Stmt::new(StmtKind::If(returned, leave, Vec::new()), place));
+                out.push(Stmt::new(
+                    StmtKind::If { condition: returned, then: leave, other: Vec::new() },
+                    place,
+                ));
             }
             continue;
         }
@@ -131,7 +140,7 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
                 ty: Scalar::Bool,
                 place,
             };
-            out.push(Stmt::new(StmtKind::If(goes_on, rest, Vec::new()), place));
+            out.push(Stmt::new(StmtKind::If { condition: goes_on, then: rest, other: Vec::new() }, place));
         }
         return out;
     }

@@ -190,15 +190,28 @@ pub enum ExprKind {
     /// One operand.
     Unary(Unary, Box<Expr>),
     /// Two operands.
-    Binary(Binary, Box<Expr>, Box<Expr>),
+    Binary {
+        /// What is computed of them.
+        operator: Binary,
+        /// The first operand.
+        left: Box<Expr>,
+        /// The second operand.
+        right: Box<Expr>,
+    },
     /// A conversion to the expression's type with the meaning of Rust's `as`: integers are cut,
     /// floats saturate, and NaN becomes 0.
     Cast(Box<Expr>),
     /// The bits of a floating point number as the unsigned integer of its width, or back.
     Bits(Box<Expr>),
-    /// The second operand if the first is true, otherwise the third. The other one is not
-    /// evaluated.
-    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// One of two values. The other one is not evaluated.
+    Select {
+        /// Decides.
+        condition: Box<Expr>,
+        /// The value if the condition is true.
+        then: Box<Expr>,
+        /// The value if it is false.
+        other: Box<Expr>,
+    },
     /// A function of floating point numbers.
     Math(Math, Vec<Expr>),
 }
@@ -266,25 +279,86 @@ pub enum StmtKind {
     /// Sets a variable.
     Set(VarId, Expr),
     /// Sets an element.
-    Store(ArrayId, Expr, Expr),
-    /// Changes an element of 32 or 64 bits atomically. The variable receives the old value.
-    Atomic(Atomic, ArrayId, Expr, Expr, Option<VarId>),
-    /// Atomically sets an element to the second value if it equals the first bit for bit. The
-    /// variable receives the old value.
-    CompareExchange(ArrayId, Expr, [Box<Expr>; 2], Option<VarId>),
-    /// Collects a value of all items of the group in the order of their local ids. The variable
-    /// receives the result. A barrier for local memory.
-    Collect(Collection, Binary, VarId, Expr),
-    /// Sets the variable to the value of the item with this linear local id. An id outside of the
-    /// group counts as the last one. A barrier for local memory.
-    Broadcast(VarId, Expr, Expr),
-    /// Runs the first block if the condition is true, otherwise the second.
-    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    Store {
+        /// The array.
+        array: ArrayId,
+        /// Position of the element; `u64`.
+        index: Expr,
+        /// The new value.
+        value: Expr,
+    },
+    /// Changes an element of 32 or 64 bits atomically.
+    Atomic {
+        /// What becomes of the old value and the operand.
+        operation: Atomic,
+        /// The array.
+        array: ArrayId,
+        /// Position of the element; `u64`.
+        index: Expr,
+        /// The operand.
+        value: Expr,
+        /// The variable that receives the old value.
+        old: Option<VarId>,
+    },
+    /// Atomically sets an element to a new value if it equals the expected one bit for bit.
+    CompareExchange {
+        /// The array.
+        array: ArrayId,
+        /// Position of the element; `u64`.
+        index: Expr,
+        /// The value that is compared.
+        expected: Box<Expr>,
+        /// The value that is stored if the element equals `expected`.
+        new: Box<Expr>,
+        /// The variable that receives the old value.
+        old: Option<VarId>,
+    },
+    /// Collects a value of all items of the group in the order of their local ids. A barrier for
+    /// local memory.
+    Collect {
+        /// Which values an item's result combines.
+        collection: Collection,
+        /// The operator that combines two values.
+        operator: Binary,
+        /// The variable that receives the result.
+        variable: VarId,
+        /// The item's own value.
+        value: Expr,
+    },
+    /// Sets the variable to one item's value. A barrier for local memory.
+    Broadcast {
+        /// The variable that receives the value.
+        variable: VarId,
+        /// The item's own value.
+        value: Expr,
+        /// Linear local id of the item whose value counts. An id outside of the group counts as the
+        /// last one.
+        from: Expr,
+    },
+    /// Runs one of two blocks.
+    If {
+        /// Decides.
+        condition: Expr,
+        /// Runs if the condition is true.
+        then: Vec<Stmt>,
+        /// Runs if it is false.
+        other: Vec<Stmt>,
+    },
     /// Runs the body while the condition is true.
     While(Expr, Vec<Stmt>),
-    /// Runs the body with an integer from the start up to, excluding, the end, in steps. A step of
-    /// zero counts as one. An overflow ends the loop.
-    For(VarId, Expr, Expr, Expr, Vec<Stmt>),
+    /// Counts up with an integer. An overflow ends the loop.
+    For {
+        /// The integer, which the body reads.
+        variable: VarId,
+        /// Its first value.
+        start: Expr,
+        /// The end, which it does not reach.
+        end: Expr,
+        /// What each iteration adds. Zero counts as one.
+        step: Expr,
+        /// Runs for each value.
+        body: Vec<Stmt>,
+    },
     /// Leaves the innermost loop.
     Break,
     /// Continues with the next round of the innermost loop.
@@ -437,8 +511,8 @@ impl Stmt {
     #[must_use]
     pub fn blocks(&self) -> Vec<&[Stmt]> {
         match &self.kind {
-            StmtKind::If(_, then, other) => alloc::vec![then, other],
-            StmtKind::While(_, body) | StmtKind::For(.., body) => alloc::vec![body],
+            StmtKind::If { then, other, .. } => alloc::vec![then, other],
+            StmtKind::While(_, body) | StmtKind::For { body, .. } => alloc::vec![body],
             _ => Vec::new(),
         }
     }
@@ -446,8 +520,8 @@ impl Stmt {
     /// As [`blocks`](Self::blocks).
     pub(crate) fn blocks_mut(&mut self) -> Vec<&mut Vec<Stmt>> {
         match &mut self.kind {
-            StmtKind::If(_, then, other) => alloc::vec![then, other],
-            StmtKind::While(_, body) | StmtKind::For(.., body) => alloc::vec![body],
+            StmtKind::If { then, other, .. } => alloc::vec![then, other],
+            StmtKind::While(_, body) | StmtKind::For { body, .. } => alloc::vec![body],
             _ => Vec::new(),
         }
     }
@@ -456,17 +530,18 @@ impl Stmt {
     pub(crate) fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match &mut self.kind {
             StmtKind::Set(_, one)
-            | StmtKind::Collect(.., one)
-            | StmtKind::If(one, ..)
+            | StmtKind::Collect { value: one, .. }
+            | StmtKind::If { condition: one, .. }
             | StmtKind::While(one, _) => visit(one),
-            StmtKind::Store(_, one, two)
-            | StmtKind::Atomic(_, _, one, two, _)
-            | StmtKind::Broadcast(_, one, two) => [one, two].into_iter().for_each(visit),
-            StmtKind::CompareExchange(_, index, values, _) => {
+            StmtKind::Store { index: one, value: two, .. }
+            | StmtKind::Atomic { index: one, value: two, .. }
+            | StmtKind::Broadcast { value: one, from: two, .. } => [one, two].into_iter().for_each(visit),
+            StmtKind::CompareExchange { index, expected, new, .. } => {
                 visit(index);
-                values.iter_mut().for_each(|value| visit(value));
+                visit(expected);
+                visit(new);
             }
-            StmtKind::For(_, start, end, step, _) => [start, end, step].into_iter().for_each(visit),
+            StmtKind::For { start, end, step, .. } => [start, end, step].into_iter().for_each(visit),
             StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Return
@@ -479,21 +554,22 @@ impl Stmt {
     pub fn for_each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         match &self.kind {
             StmtKind::Set(_, value) => visit(value),
-            StmtKind::Store(_, index, value) | StmtKind::Atomic(_, _, index, value, _) => {
+            StmtKind::Store { index, value, .. } | StmtKind::Atomic { index, value, .. } => {
                 visit(index);
                 visit(value);
             }
-            StmtKind::CompareExchange(_, index, values, _) => {
+            StmtKind::CompareExchange { index, expected, new, .. } => {
                 visit(index);
-                values.iter().for_each(|value| visit(value));
+                visit(expected);
+                visit(new);
             }
-            StmtKind::Collect(.., value) => visit(value),
-            StmtKind::Broadcast(_, value, from) => {
+            StmtKind::Collect { value, .. } => visit(value),
+            StmtKind::Broadcast { value, from, .. } => {
                 visit(value);
                 visit(from);
             }
-            StmtKind::If(condition, ..) | StmtKind::While(condition, _) => visit(condition),
-            StmtKind::For(_, start, end, step, _) => {
+            StmtKind::If { condition, .. } | StmtKind::While(condition, _) => visit(condition),
+            StmtKind::For { start, end, step, .. } => {
                 visit(start);
                 visit(end);
                 visit(step);
@@ -511,10 +587,12 @@ impl Stmt {
     pub const fn sets(&self) -> Option<VarId> {
         match self.kind {
             StmtKind::Set(variable, _)
-            | StmtKind::For(variable, ..)
-            | StmtKind::Collect(_, _, variable, _)
-            | StmtKind::Broadcast(variable, ..) => Some(variable),
-            StmtKind::Atomic(.., variable) | StmtKind::CompareExchange(.., variable) => variable,
+            | StmtKind::For { variable, .. }
+            | StmtKind::Collect { variable, .. }
+            | StmtKind::Broadcast { variable, .. } => Some(variable),
+            StmtKind::Atomic { old: variable, .. } | StmtKind::CompareExchange { old: variable, .. } => {
+                variable
+            }
             _ => None,
         }
     }
@@ -522,7 +600,7 @@ impl Stmt {
     /// Whether the items of a group wait for each other at it.
     #[must_use]
     pub const fn is_barrier(&self) -> bool {
-        matches!(self.kind, StmtKind::Barrier { .. } | StmtKind::Collect(..) | StmtKind::Broadcast(..))
+        matches!(self.kind, StmtKind::Barrier { .. } | StmtKind::Collect { .. } | StmtKind::Broadcast { .. })
     }
 
     /// Whether it contains a barrier.
@@ -540,8 +618,8 @@ impl Expr {
             ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
                 alloc::vec![&**one]
             }
-            ExprKind::Binary(_, one, two) => alloc::vec![&**one, &**two],
-            ExprKind::Select(one, two, three) => alloc::vec![&**one, &**two, &**three],
+            ExprKind::Binary { left: one, right: two, .. } => alloc::vec![&**one, &**two],
+            ExprKind::Select { condition, then, other } => alloc::vec![&**condition, &**then, &**other],
             ExprKind::Math(_, arguments) => arguments.iter().collect(),
             _ => Vec::new(),
         }
@@ -553,8 +631,10 @@ impl Expr {
             ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
                 alloc::vec![&mut **one]
             }
-            ExprKind::Binary(_, one, two) => alloc::vec![&mut **one, &mut **two],
-            ExprKind::Select(one, two, three) => alloc::vec![&mut **one, &mut **two, &mut **three],
+            ExprKind::Binary { left: one, right: two, .. } => alloc::vec![&mut **one, &mut **two],
+            ExprKind::Select { condition, then, other } => {
+                alloc::vec![&mut **condition, &mut **then, &mut **other]
+            }
             ExprKind::Math(_, arguments) => arguments.iter_mut().collect(),
             _ => Vec::new(),
         }

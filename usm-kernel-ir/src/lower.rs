@@ -39,7 +39,7 @@ pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     }
     let mut collects = false;
     let mut note =
-        |stmt: &Stmt| collects |= matches!(stmt.kind, StmtKind::Collect(..) | StmtKind::Broadcast(..));
+        |stmt: &Stmt| collects |= matches!(stmt.kind, StmtKind::Collect { .. } | StmtKind::Broadcast { .. });
     kernel.for_each(&mut note, &mut |_| ());
     if !collects {
         return kernel;
@@ -78,9 +78,11 @@ fn negated(expr: &Expr) -> Option<&Expr> {
     match &expr.kind {
         _ if !expr.ty.is_float() => None,
         ExprKind::Unary(Unary::Neg, operand) => Some(operand),
-        ExprKind::Binary(Binary::Mul | Binary::Div, one, two) if is(two, -1.0) => Some(one),
-        ExprKind::Binary(Binary::Mul, one, two) if is(one, -1.0) => Some(two),
-        ExprKind::Binary(Binary::Sub, one, two) if is(one, -0.0) => Some(two),
+        ExprKind::Binary { operator: Binary::Mul | Binary::Div, left: one, right: two } if is(two, -1.0) => {
+            Some(one)
+        }
+        ExprKind::Binary { operator: Binary::Mul, left: one, right: two } if is(one, -1.0) => Some(two),
+        ExprKind::Binary { operator: Binary::Sub, left: one, right: two } if is(one, -0.0) => Some(two),
         _ => None,
     }
 }
@@ -163,20 +165,20 @@ impl Writer {
         for stmt in body {
             let place = stmt.place;
             let kind = match stmt.kind {
-                StmtKind::If(condition, then, other) => {
-                    StmtKind::If(condition, self.block(then), self.block(other))
+                StmtKind::If { condition, then, other } => {
+                    StmtKind::If { condition, then: self.block(then), other: self.block(other) }
                 }
                 StmtKind::While(condition, body) => StmtKind::While(condition, self.block(body)),
-                StmtKind::For(variable, start, end, step, body) => {
-                    StmtKind::For(variable, start, end, step, self.block(body))
+                StmtKind::For { variable, start, end, step, body } => {
+                    StmtKind::For { variable, start, end, step, body: self.block(body) }
                 }
-                StmtKind::Collect(collection, operator, variable, value) => {
+                StmtKind::Collect { collection, operator, variable, value } => {
                     let site = Site { place, scratch: self.scratch(value.ty, place), ty: value.ty };
                     self.put(&site, value, &mut out);
                     self.collect(&site, collection, operator, variable, &mut out);
                     continue;
                 }
-                StmtKind::Broadcast(variable, value, from) => {
+                StmtKind::Broadcast { variable, value, from } => {
                     let site = Site { place, scratch: self.scratch(value.ty, place), ty: value.ty };
                     // Its own value is evaluated before the barrier, as the others' are.
                     let known = self.fresh(Scalar::U64, place);
@@ -251,7 +253,11 @@ impl Writer {
                 let has = Expr::binary(Binary::Gt, item, number(0, place), place);
                 let none = Expr::literal(neutral(operator, site.ty), place);
                 Expr {
-                    kind: ExprKind::Select(Box::new(has), Box::new(site.load(before)), Box::new(none)),
+                    kind: ExprKind::Select {
+                        condition: Box::new(has),
+                        then: Box::new(site.load(before)),
+                        other: Box::new(none),
+                    },
                     ty: site.ty,
                     place,
                 }
@@ -273,12 +279,12 @@ impl Writer {
             body.push(site.store(at(), so_far()));
         }
         let (start, end, step) = (number(1, place), self.items(place), number(1, place));
-        all.push(Stmt::new(StmtKind::For(count, start, end, step, body), place));
+        all.push(Stmt::new(StmtKind::For { variable: count, start, end, step, body }, place));
         if reduces {
             all.push(site.store(number(0, place), so_far()));
         }
         let first = Expr::binary(Binary::Eq, self.item(place), number(0, place), place);
-        out.push(Stmt::new(StmtKind::If(first, all, Vec::new()), place));
+        out.push(Stmt::new(StmtKind::If { condition: first, then: all, other: Vec::new() }, place));
         out.push(site.barrier());
     }
 
@@ -301,7 +307,10 @@ impl Writer {
             binary(Binary::Lt, other.clone(), self.items(place)),
         );
         let sum = binary(operator, site.load(item.clone()), site.load(other));
-        let taken = Stmt::new(StmtKind::If(both, vec![site.store(item, sum)], Vec::new()), place);
+        let taken = Stmt::new(
+            StmtKind::If { condition: both, then: vec![site.store(item, sum)], other: Vec::new() },
+            place,
+        );
         let halved = site.set(half, binary(Binary::Div, step(), number(2, place)));
         let left = binary(Binary::Gt, step(), number(0, place));
         out.push(Stmt::new(StmtKind::While(left, vec![taken, site.barrier(), halved]), place));
@@ -320,7 +329,7 @@ impl Writer {
         let taken = vec![site.set(sum, binary(operator, before, so_far()))];
         let body = vec![
             site.set(sum, site.load(item.clone())),
-            Stmt::new(StmtKind::If(has, taken, Vec::new()), place),
+            Stmt::new(StmtKind::If { condition: has, then: taken, other: Vec::new() }, place),
             site.barrier(),
             site.store(item, so_far()),
             site.barrier(),
@@ -345,7 +354,7 @@ impl Site {
     }
 
     fn store(&self, index: Expr, value: Expr) -> Stmt {
-        Stmt::new(StmtKind::Store(self.scratch, index, value), self.place)
+        Stmt::new(StmtKind::Store { array: self.scratch, index, value }, self.place)
     }
 
     const fn set(&self, variable: VarId, value: Expr) -> Stmt {

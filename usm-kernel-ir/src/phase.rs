@@ -121,21 +121,21 @@ impl<'k> Splitter<'k> {
             parts.push(match &stmt.kind {
                 StmtKind::Barrier { .. } => continue,
                 StmtKind::Set(variable, value) => Part::Set(*variable, value),
-                StmtKind::If(condition, then, other) => {
+                StmtKind::If { condition, then, other } => {
                     Part::If(condition, self.block(then, in_loop), self.block(other, in_loop))
                 }
                 StmtKind::While(condition, body) => Part::While(condition, self.block(body, true)),
-                StmtKind::For(variable, start, end, step, body) => {
+                StmtKind::For { variable, start, end, step, body } => {
                     Part::For(*variable, [start, end, step], self.block(body, true))
                 }
                 StmtKind::Break => Part::Break,
                 StmtKind::Continue => Part::Continue,
                 StmtKind::Return => Part::Return,
-                StmtKind::Store(..)
-                | StmtKind::Atomic(..)
-                | StmtKind::CompareExchange(..)
-                | StmtKind::Collect(..)
-                | StmtKind::Broadcast(..)
+                StmtKind::Store { .. }
+                | StmtKind::Atomic { .. }
+                | StmtKind::CompareExchange { .. }
+                | StmtKind::Collect { .. }
+                | StmtKind::Broadcast { .. }
                 | StmtKind::Fence { .. } => {
                     items.push(stmt);
                     continue;
@@ -157,7 +157,7 @@ impl<'k> Splitter<'k> {
         match &stmt.kind {
             StmtKind::Return => self.barriers,
             StmtKind::Break | StmtKind::Continue => in_loop,
-            StmtKind::If(condition, ..) if self.barriers => uniform(condition) && exits(stmt, in_loop),
+            StmtKind::If { condition, .. } if self.barriers => uniform(condition) && exits(stmt, in_loop),
             _ => false,
         }
     }
@@ -216,8 +216,8 @@ fn exits(stmt: &Stmt, in_loop: bool) -> bool {
     match &stmt.kind {
         StmtKind::Return => true,
         StmtKind::Break | StmtKind::Continue => in_loop,
-        StmtKind::If(_, then, other) => then.iter().chain(other).any(|stmt| exits(stmt, in_loop)),
-        StmtKind::While(_, body) | StmtKind::For(.., body) => body.iter().any(|stmt| exits(stmt, false)),
+        StmtKind::If { then, other, .. } => then.iter().chain(other).any(|stmt| exits(stmt, in_loop)),
+        StmtKind::While(_, body) | StmtKind::For { body, .. } => body.iter().any(|stmt| exits(stmt, false)),
         _ => false,
     }
 }

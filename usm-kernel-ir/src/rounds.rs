@@ -15,7 +15,7 @@ impl Stmt {
 
     /// The rounds of a short loop, with those of the short loops inside.
     fn short_rounds(&self) -> Option<u64> {
-        let StmtKind::For(_, start, end, _, body) = &self.kind else { return None };
+        let StmtKind::For { start, end, body, .. } = &self.kind else { return None };
         let (ExprKind::Literal(start), ExprKind::Literal(end)) = (&start.kind, &end.kind) else {
             return None;
         };

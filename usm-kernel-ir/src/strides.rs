@@ -25,7 +25,7 @@ impl Kernel {
         let copies = self.copies();
         let mut found = BTreeSet::new();
         let mut note = |operator, expr: &Expr| match &expr.kind {
-            ExprKind::Binary(known, one, two) if *known == operator => {
+            ExprKind::Binary { operator: known, left: one, right: two } if *known == operator => {
                 found.extend([one, two].into_iter().flat_map(|side| same(&copies, side)));
             }
             _ => {}
@@ -87,13 +87,13 @@ fn same(copies: &[BTreeSet<ValueId>], expr: &Expr) -> BTreeSet<ValueId> {
 
 /// Whether a statement is a loop that stores to an array.
 fn stores_in_loop(stmt: &Stmt) -> bool {
-    let (StmtKind::While(_, body) | StmtKind::For(.., body)) = &stmt.kind else { return false };
+    let (StmtKind::While(_, body) | StmtKind::For { body, .. }) = &stmt.kind else { return false };
     stores(body)
 }
 
 /// Whether a block stores to an array.
 pub(crate) fn stores(body: &[Stmt]) -> bool {
     let mut found = false;
-    for_each(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Store(..)), &mut |_| ());
+    for_each(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Store { .. }), &mut |_| ());
     found
 }

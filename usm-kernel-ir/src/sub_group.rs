@@ -186,7 +186,7 @@ impl SubGroups {
         };
         if let Some(compare) = compare {
             let counts = Expr::binary(compare, at(), self.lane(place), place);
-            body = vec![Stmt::new(StmtKind::If(counts, body, Vec::new()), place)];
+            body = vec![Stmt::new(StmtKind::If { condition: counts, then: body, other: Vec::new() }, place)];
         }
         // Minus zero: a zero before it would change the sum's sign.
         let start = if collection == Collection::Exclusive {
@@ -196,7 +196,16 @@ impl SubGroups {
         };
         out.push(Stmt::new(StmtKind::Set(sum, start), place));
         let from = number(u64::from(collection != Collection::Exclusive), place);
-        out.push(Stmt::new(StmtKind::For(lane, from, self.size(place), number(1, place), body), place));
+        out.push(Stmt::new(
+            StmtKind::For {
+                variable: lane,
+                start: from,
+                end: self.size(place),
+                step: number(1, place),
+                body,
+            },
+            place,
+        ));
         so_far()
     }
 
@@ -207,7 +216,11 @@ impl SubGroups {
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         let inside = |lane: Expr| binary(Binary::And, lane, number(last, place));
         let chosen = |condition: Expr, lane: Expr, own: Expr| Expr {
-            kind: ExprKind::Select(Box::new(condition), Box::new(lane), Box::new(own)),
+            kind: ExprKind::Select {
+                condition: Box::new(condition),
+                then: Box::new(lane),
+                other: Box::new(own),
+            },
             ty: Scalar::U64,
             place,
         };
@@ -262,7 +275,7 @@ impl SubGroups {
         out.push(Stmt::new(StmtKind::Set(own, value), place));
         out.push(barrier());
         let own = Expr::variable(own, ty, place);
-        out.push(Stmt::new(StmtKind::Store(scratch, self.item(place), own), place));
+        out.push(Stmt::new(StmtKind::Store { array: scratch, index: self.item(place), value: own }, place));
         out.push(barrier());
         let start = Expr::binary(Binary::Mul, self.id(place), number(self.width, place), place);
         out.push(Stmt::new(StmtKind::Set(first, start), place));

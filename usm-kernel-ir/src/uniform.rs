@@ -25,14 +25,14 @@ fn indices(expr: &Expr, note: &mut dyn FnMut(&Expr)) -> bool {
             note(index);
             true
         }
-        ExprKind::Binary(Binary::AndThen | Binary::OrElse, condition, other) => {
+        ExprKind::Binary { operator: Binary::AndThen | Binary::OrElse, left: condition, right: other } => {
             let is_lazy = indices(other, note);
             if is_lazy {
                 note(condition);
             }
             indices(condition, note) | is_lazy
         }
-        ExprKind::Select(condition, one, other) => {
+        ExprKind::Select { condition, then: one, other } => {
             let is_lazy = indices(one, note) | indices(other, note);
             if is_lazy {
                 note(condition);
@@ -144,9 +144,9 @@ impl Uniformity {
             let mut note = |expr: &Expr| varies |= found.varies(kernel, expr).is_some();
             match &stmt.kind {
                 // Values that no order decides say nothing of indices beside them.
-                StmtKind::Store(_, index, _)
-                | StmtKind::Atomic(_, _, index, ..)
-                | StmtKind::CompareExchange(_, index, ..)
+                StmtKind::Store { index, .. }
+                | StmtKind::Atomic { index, .. }
+                | StmtKind::CompareExchange { index, .. }
                     if !kernel.unordered.is_empty() =>
                 {
                     note(index);
@@ -220,21 +220,21 @@ impl Uniformity {
                 let reason = control.or(self.varies(kernel, value));
                 self.set(*variable, reason);
             }
-            StmtKind::Store(..) | StmtKind::Fence { .. } => {}
-            StmtKind::Collect(collection, _, variable, _) => {
+            StmtKind::Store { .. } | StmtKind::Fence { .. } => {}
+            StmtKind::Collect { collection, variable, .. } => {
                 let varies = (*collection != Collection::Reduce).then_some(stmt.place);
                 self.set(*variable, control.or(varies));
             }
-            StmtKind::Broadcast(variable, _, from) => {
+            StmtKind::Broadcast { variable, from, .. } => {
                 let varies = self.varies(kernel, from);
                 self.set(*variable, control.or(varies));
             }
-            StmtKind::Atomic(.., old) | StmtKind::CompareExchange(.., old) => {
+            StmtKind::Atomic { old, .. } | StmtKind::CompareExchange { old, .. } => {
                 if let Some(old) = old {
                     self.set(*old, Some(stmt.place));
                 }
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let control = control.or(self.parts(kernel, condition));
                 let mut parted = self.block(kernel, then, control, report);
                 parted.add(self.block(kernel, other, control, report));
@@ -244,7 +244,7 @@ impl Uniformity {
                 let reason = control.or(self.parts(kernel, condition));
                 return self.rounds(kernel, (stmt, body), reason, report);
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let bounds = [start, end, step].into_iter().find_map(|bound| self.parts(kernel, bound));
                 let reason = control.or(bounds);
                 self.set(*variable, reason);

@@ -183,7 +183,9 @@ impl Checker<'_> {
         let mut wrong = (len.ty != Scalar::U64).then_some(len.place);
         len.for_each(&mut |expr| {
             let known = match expr.kind {
-                ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary(..) => true,
+                ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary { .. } => {
+                    true
+                }
                 ExprKind::Query(query, _) => {
                     matches!(query, Query::GlobalSize | Query::LocalSize | Query::Groups)
                 }
@@ -228,7 +230,7 @@ impl Checker<'_> {
                 self.same(value, self.kernel.variable(*variable).ty)?;
                 known[variable.0 as usize] = true;
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let Some(to) = self.kernel.arrays.get(array.0 as usize) else {
                     return refuse("no such array".into());
                 };
@@ -244,7 +246,7 @@ impl Checker<'_> {
                 self.same(index, Scalar::U64)?;
                 self.same(value, to.element)?;
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let element = self.atomic(*array, operation.name(), stmt, set)?;
                 let of_bits = matches!(operation, Atomic::And | Atomic::Or | Atomic::Xor);
                 if of_bits && element.is_float() {
@@ -257,13 +259,14 @@ impl Checker<'_> {
                 self.same(value, element)?;
                 old.iter().for_each(|old| known[old.0 as usize] = true);
             }
-            StmtKind::CompareExchange(array, index, values, old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let element = self.atomic(*array, "compare-exchange", stmt, set)?;
                 self.same(index, Scalar::U64)?;
-                values.iter().try_for_each(|value| self.same(value, element))?;
+                self.same(expected, element)?;
+                self.same(new, element)?;
                 old.iter().for_each(|old| known[old.0 as usize] = true);
             }
-            StmtKind::Collect(_, operator, variable, value) => {
+            StmtKind::Collect { operator, variable, value, .. } => {
                 let ty = self.kernel.variable(*variable).ty;
                 self.same(value, ty)?;
                 if !operator.collects(ty) {
@@ -271,12 +274,12 @@ impl Checker<'_> {
                 }
                 known[variable.0 as usize] = true;
             }
-            StmtKind::Broadcast(variable, value, from) => {
+            StmtKind::Broadcast { variable, value, from } => {
                 self.same(value, self.kernel.variable(*variable).ty)?;
                 self.same(from, Scalar::U64)?;
                 known[variable.0 as usize] = true;
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 self.same(condition, Scalar::Bool)?;
                 let (mut one, mut two) = (known.to_vec(), known.to_vec());
                 self.block(then, &mut one, loops, depth + 1)?;
@@ -290,7 +293,7 @@ impl Checker<'_> {
                 self.same(condition, Scalar::Bool)?;
                 self.block(body, &mut known.to_vec(), loops + 1, depth + 1)?;
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let ty = self.kernel.variable(*variable).ty;
                 if !ty.is_integer() {
                     return refuse(format!("a loop over {ty}: only integers are counted"));
@@ -405,7 +408,7 @@ impl Checker<'_> {
                 return refuse(format!("{} has no `{}`", operand.ty, operator.name()));
             }
             ExprKind::Unary(_, operand) => operand.ty,
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 if !operator.takes(left.ty) {
                     return refuse(format!("{} has no `{}`", left.ty, operator.name()));
                 }
@@ -444,10 +447,10 @@ impl Checker<'_> {
                 }
                 to
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 self.same(condition, Scalar::Bool)?;
-                self.same(two, one.ty)?;
-                one.ty
+                self.same(other, then.ty)?;
+                then.ty
             }
             ExprKind::Math(function, arguments) => {
                 if arguments.len() != function.arguments() {
@@ -481,7 +484,7 @@ const fn is_atomic(element: Scalar) -> bool {
 pub(crate) fn leaves(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break | StmtKind::Continue | StmtKind::Return => true,
-        StmtKind::If(_, then, other) => leaves(then) && leaves(other),
+        StmtKind::If { then, other, .. } => leaves(then) && leaves(other),
         _ => false,
     })
 }

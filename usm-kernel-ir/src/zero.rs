@@ -37,7 +37,7 @@ pub(crate) fn with_zeros(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
                     let fill =
                         fill(&mut zeroed, need.array, [number(0, place), len.clone(), number(1, place)]);
                     let first = Expr::binary(Binary::Eq, item(kernel, place), number(0, place), place);
-                    Stmt::new(StmtKind::If(first, vec![fill], Vec::new()), place)
+                    Stmt::new(StmtKind::If { condition: first, then: vec![fill], other: Vec::new() }, place)
                 }
                 By::All => {
                     let bounds = [item(kernel, place), len.clone(), items(kernel, place)];
@@ -47,7 +47,9 @@ pub(crate) fn with_zeros(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
         }
         stmts.push(Stmt::new(StmtKind::Barrier { local: true, global: false }, place));
         match alike[0].unless.as_ref().and_then(|sizes| differs(sizes, place)) {
-            Some(other) => out.push(Stmt::new(StmtKind::If(other, stmts, Vec::new()), place)),
+            Some(other) => {
+                out.push(Stmt::new(StmtKind::If { condition: other, then: stmts, other: Vec::new() }, place))
+            }
             None => out.extend(stmts),
         }
     }
@@ -74,8 +76,8 @@ fn fill(kernel: &mut Kernel, array: ArrayId, [start, end, step]: [Expr; 3]) -> S
     kernel.variables.push(Variable { name: "zeroed".into(), ty: Scalar::U64, place });
     let at = VarId(kernel.variables.len() as u32 - 1);
     let zero = Expr::literal(Literal { ty: element, bits: 0 }, place);
-    let store = StmtKind::Store(array, Expr::variable(at, Scalar::U64, place), zero);
-    Stmt::new(StmtKind::For(at, start, end, step, vec![Stmt::new(store, place)]), place)
+    let store = StmtKind::Store { array, index: Expr::variable(at, Scalar::U64, place), value: zero };
+    Stmt::new(StmtKind::For { variable: at, start, end, step, body: vec![Stmt::new(store, place)] }, place)
 }
 
 /// The condition that a group has other sizes.
@@ -93,7 +95,7 @@ fn names(stmt: &Stmt, array: ArrayId) -> bool {
     let (mut stores, mut loads) = (false, false);
     for_each(
         core::slice::from_ref(stmt),
-        &mut |stmt| stores |= matches!(stmt.kind, StmtKind::Store(found, ..) if found == array),
+        &mut |stmt| stores |= matches!(stmt.kind, StmtKind::Store { array: found, .. } if found == array),
         &mut |expr| loads |= matches!(expr.kind, ExprKind::Load(found, _) if found == array),
     );
     stores || loads

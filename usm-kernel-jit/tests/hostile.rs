@@ -87,7 +87,7 @@ fn nodes_with_literals_beyond_their_type_are_refused() {
     fn replace(expr: &mut Expr, literal: Literal) {
         match &mut expr.kind {
             ExprKind::Literal(old) if old.ty == literal.ty => *old = literal,
-            ExprKind::Binary(_, one, other) => {
+            ExprKind::Binary { left: one, right: other, .. } => {
                 replace(one, literal);
                 replace(other, literal);
             }
@@ -99,7 +99,7 @@ fn nodes_with_literals_beyond_their_type_are_refused() {
     for bits in [5, 0x1_0000_0005, u64::MAX] {
         let mut kernel = base.program().kernel().clone();
         for stmt in &mut kernel.body {
-            if let StmtKind::Store(_, index, _) = &mut stmt.kind {
+            if let StmtKind::Store { index, .. } = &mut stmt.kind {
                 replace(index, Literal { ty: Scalar::U32, bits });
             }
         }

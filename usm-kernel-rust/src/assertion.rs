@@ -37,7 +37,7 @@ pub(crate) fn read(call: &syn::Macro, scope: &mut Scope, out: &mut Vec<Stmt>) ->
     let array = ArrayId(scope.kernel.arrays.len() as u32);
     let (name, element) = (format!("{ASSERTION}{text}"), Scalar::U64);
     scope.kernel.arrays.push(Array { name, element, space, place: at });
-    let kind = ExprKind::Select(Box::new(condition), number(0), number(1));
+    let kind = ExprKind::Select { condition: Box::new(condition), then: number(0), other: number(1) };
     let index = Expr { kind, ty: Scalar::U64, place: at };
     let variable = scope.hidden("assert", Scalar::U64, at);
     out.append(&mut scope.before);

@@ -104,7 +104,7 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
     let (kind, order) = match (operation, &given[..]) {
         (Some(operation), [value, order @ ..]) if order.len() <= 2 => {
             let value = scope.read_after(&mut [&mut index], |scope| typed(value, element, scope))?;
-            (StmtKind::Atomic(operation, array, index, value, old), order)
+            (StmtKind::Atomic { operation, array, index, value, old }, order)
         }
         // The old value, whether or not it was the expected one.
         (None, [expected, new, order @ ..]) if order.len() <= 2 => {
@@ -112,7 +112,8 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
                 scope.read_after(&mut [&mut index], |scope| typed(expected, element, scope))?;
             let new =
                 scope.read_after(&mut [&mut index, &mut expected], |scope| typed(new, element, scope))?;
-            (StmtKind::CompareExchange(array, index, [expected, new].map(Box::new), old), order)
+            let [expected, new] = [expected, new].map(Box::new);
+            (StmtKind::CompareExchange { array, index, expected, new, old }, order)
         }
         (Some(_), _) => {
             return refuse(

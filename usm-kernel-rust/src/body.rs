@@ -94,7 +94,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                     return Ok(Stmt::new(StmtKind::While(condition, body), at));
                 }
                 let leave = vec![Stmt::new(StmtKind::Break, at)];
-                rounds.push(Stmt::new(StmtKind::If(condition, Vec::new(), leave), at));
+                rounds.push(Stmt::new(StmtKind::If { condition, then: Vec::new(), other: leave }, at));
                 rounds.extend(body);
                 Ok(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), rounds), at))
             })
@@ -203,7 +203,7 @@ fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Resul
         Some(Rust::Block(inner)) => other = block(&inner.block, scope)?,
         Some(other) => return refuse(other.span(), "`else` needs a block"),
     }
-    out.push(Stmt::new(StmtKind::If(condition, then, other), place_of(branch.if_token.span)));
+    out.push(Stmt::new(StmtKind::If { condition, then, other }, place_of(branch.if_token.span)));
     Ok(())
 }
 
@@ -288,7 +288,7 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             let (array, index, value) = written(index, &assign.right, None, scope)?;
             out.append(&mut scope.before);
             let at = index.place;
-            out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            out.push(Stmt::new(StmtKind::Store { array, index, value }, at));
             Ok(())
         }
         Rust::Tuple(tuple) => {
@@ -299,7 +299,7 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             let (array, index, value) = written_field(field, &assign.right, None, scope)?;
             out.append(&mut scope.before);
             let at = index.place;
-            out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            out.push(Stmt::new(StmtKind::Store { array, index, value }, at));
             Ok(())
         }
         Rust::Field(field) => {
@@ -374,14 +374,14 @@ pub(crate) fn set_place(place: &Rust, value: Expr, scope: &mut Scope) -> Result<
             let (array, element, index) = expression::element(index, scope)?;
             is(element, &value)?;
             let at = index.place;
-            scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            scope.before.push(Stmt::new(StmtKind::Store { array, index, value }, at));
         }
         Rust::Field(field) if structure::is_element(&field.base, scope) => {
             let ty = structure::field_type(field, scope)?;
             is(ty, &value)?;
             if let Some((array, _, index)) = structure::field_place(field, scope)? {
                 let at = index.place;
-                scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+                scope.before.push(Stmt::new(StmtKind::Store { array, index, value }, at));
             }
         }
         Rust::Field(field) => {
@@ -477,7 +477,10 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
             let at = index.place;
             keep_index(&mut index, scope, out);
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
-            out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
+            out.push(Stmt::new(
+                StmtKind::Store { array, index, value: Expr::binary(operator, load, right, at) },
+                at,
+            ));
             Ok(())
         }
         Rust::Field(field) if structure::is_element(&field.base, scope) => {
@@ -486,7 +489,10 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
             let at = index.place;
             keep_index(&mut index, scope, out);
             let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
-            out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
+            out.push(Stmt::new(
+                StmtKind::Store { array, index, value: Expr::binary(operator, load, right, at) },
+                at,
+            ));
             Ok(())
         }
         Rust::Field(field) => {

@@ -284,18 +284,18 @@ pub(crate) fn of_group(
     let kind = match (collection, rest) {
         (None, [from]) => {
             let from = scope.read_after(&mut [&mut value], |scope| typed(from, Scalar::U64, scope))?;
-            StmtKind::Broadcast(to, value, from)
+            StmtKind::Broadcast { variable: to, value, from }
         }
         (Some(collection), []) if is_of_truth => {
             let operator = if name == "group_any" { Binary::Or } else { Binary::And };
-            StmtKind::Collect(collection, operator, to, value)
+            StmtKind::Collect { collection, operator, variable: to, value }
         }
         (Some(collection), [operator]) if !is_of_truth => {
             let found = combining_operator(operator)?;
             if !found.collects(ty) {
                 return refuse(operator.span(), format!("{ty} is not collected by this"));
             }
-            StmtKind::Collect(collection, found, to, value)
+            StmtKind::Collect { collection, operator: found, variable: to, value }
         }
         _ => {
             let how = match name {

@@ -46,7 +46,7 @@ pub(crate) fn fill(array: ArrayId, init: &Rust, scope: &mut Scope, out: &mut Vec
     let stores = |index: &Expr, values: Vec<Expr>, scope: &Scope| {
         let places = values.into_iter().enumerate().filter_map(|(field, value)| {
             let (array, index) = place(array, field, Some(index), at, scope)?;
-            Some(Stmt::new(StmtKind::Store(array, index, value), at))
+            Some(Stmt::new(StmtKind::Store { array, index, value }, at))
         });
         places.collect::<Vec<Stmt>>()
     };
@@ -59,7 +59,10 @@ pub(crate) fn fill(array: ArrayId, init: &Rust, scope: &mut Scope, out: &mut Vec
             out.append(&mut scope.before);
             let k = scope.hidden("k", Scalar::U64, at);
             let body = stores(&Expr::variable(k, Scalar::U64, at), values, scope);
-            out.push(Stmt::new(StmtKind::For(k, index(0), index(count), index(1), body), at));
+            out.push(Stmt::new(
+                StmtKind::For { variable: k, start: index(0), end: index(count), step: index(1), body },
+                at,
+            ));
         }
         Rust::Array(list) if list.elems.len() as u64 != count => {
             return refuse(list.span(), format!("{} values for {count} elements", list.elems.len()));
@@ -137,7 +140,7 @@ pub(crate) fn count(array: ArrayId, scope: &Scope) -> Expr {
             return match &len.kind {
                 ExprKind::Literal(len) => number(len.bits / by),
                 // It is made of a number of structures.
-                ExprKind::Binary(Binary::Mul, count, _) if by != 1 => (**count).clone(),
+                ExprKind::Binary { operator: Binary::Mul, left: count, .. } if by != 1 => (**count).clone(),
                 _ => len.clone(),
             };
         }

@@ -329,7 +329,7 @@ pub(crate) fn update(
             Part::Variable(id) => (StmtKind::Set(id, value), at),
             Part::Element(array, index) => {
                 let at = index.place;
-                (StmtKind::Store(array, index, value), at)
+                (StmtKind::Store { array, index, value }, at)
             }
         };
         out.push(Stmt::new(kind, at));

@@ -122,7 +122,7 @@ pub(crate) fn fold(value: &Expr) -> Option<Literal> {
         ExprKind::Cast(inner) if value.ty.is_integer() && inner.ty.is_integer() => {
             fold(inner).map(|inner| Literal::integer(value.ty, inner.bits))
         }
-        ExprKind::Binary(operator, one, two) if value.ty.is_integer() => {
+        ExprKind::Binary { operator, left: one, right: two } if value.ty.is_integer() => {
             let (one, two) = (fold(one)?, fold(two)?);
             let bits = match operator {
                 Binary::Add => one.bits.wrapping_add(two.bits),

@@ -231,9 +231,9 @@ fn fill(id: ArrayId, init: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Res
         out.append(&mut scope.before);
         let variable = scope.hidden("k", Scalar::U64, at);
         let index = Expr::variable(variable, Scalar::U64, at);
-        let store = Stmt::new(StmtKind::Store(id, index, value), at);
+        let store = Stmt::new(StmtKind::Store { array: id, index, value }, at);
         let (start, end, step) = (number(0, at), number(len, at), number(1, at));
-        out.push(Stmt::new(StmtKind::For(variable, start, end, step, vec![store]), at));
+        out.push(Stmt::new(StmtKind::For { variable, start, end, step, body: vec![store] }, at));
         return Ok(());
     }
     let mut values = Vec::new();
@@ -242,7 +242,7 @@ fn fill(id: ArrayId, init: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Res
         let value = typed(value, element, scope)?;
         out.append(&mut scope.before);
         let at = value.place;
-        out.push(Stmt::new(StmtKind::Store(id, number(place as u64, at), value), at));
+        out.push(Stmt::new(StmtKind::Store { array: id, index: number(place as u64, at), value }, at));
     }
     Ok(())
 }
@@ -321,7 +321,8 @@ pub(crate) fn table(item: &syn::ItemConst, scope: &mut Scope) -> Result<ArrayId>
         let Some(value) = constant::fold(&value) else {
             return refuse(span, "a constant of kernels is a number, or a sum or product of numbers");
         };
-        let store = StmtKind::Store(id, number(place as u64, at), Expr::literal(value, at));
+        let store =
+            StmtKind::Store { array: id, index: number(place as u64, at), value: Expr::literal(value, at) };
         scope.first.push(Stmt::new(store, at));
     }
     Ok(id)

@@ -181,7 +181,7 @@ fn short(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope) -> Resul
     let is_and = operator == Binary::AndThen;
     let known = Stmt::new(StmtKind::Set(result, Expr::literal(Literal::bool(!is_and), at)), at);
     let (then, other) = if is_and { (runs, vec![known]) } else { (vec![known], runs) };
-    scope.before.push(Stmt::new(StmtKind::If(left, then, other), at));
+    scope.before.push(Stmt::new(StmtKind::If { condition: left, then, other }, at));
     let result = Expr::variable(result, Scalar::Bool, at);
     Ok(match again {
         Some(left) => Expr::binary(operator, left, result, at),
@@ -200,13 +200,14 @@ fn choice(
     let [(one, mut first), (other, mut second)] = sides(one, other, hint, scope)?;
     let ty = one.ty;
     if first.is_empty() && second.is_empty() {
-        let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other));
+        let kind =
+            ExprKind::Select { condition: Box::new(condition), then: Box::new(one), other: Box::new(other) };
         return Ok(Expr { kind, ty, place: at });
     }
     let result = scope.hidden("chosen", ty, at);
     first.push(Stmt::new(StmtKind::Set(result, one), at));
     second.push(Stmt::new(StmtKind::Set(result, other), at));
-    scope.before.push(Stmt::new(StmtKind::If(condition, first, second), at));
+    scope.before.push(Stmt::new(StmtKind::If { condition, then: first, other: second }, at));
     Ok(Expr::variable(result, ty, at))
 }
 

@@ -59,7 +59,10 @@ pub(crate) fn enclosing(
     for exit in &exits {
         let jump = if is_last(exit) { exit.jump } else { Jump::Break };
         let leaves = Expr::variable(exit.variable, Scalar::Bool, at);
-        out.push(Stmt::new(StmtKind::If(leaves, vec![jump.stmt(at)], Vec::new()), at));
+        out.push(Stmt::new(
+            StmtKind::If { condition: leaves, then: vec![jump.stmt(at)], other: Vec::new() },
+            at,
+        ));
     }
     Ok(())
 }

@@ -228,7 +228,8 @@ impl With {
     }
 
     pub(crate) fn select(self, condition: Expr, one: Expr, two: Expr) -> Expr {
-        let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(two));
+        let kind =
+            ExprKind::Select { condition: Box::new(condition), then: Box::new(one), other: Box::new(two) };
         Expr { kind, ty: self.ty, place: self.at }
     }
 
@@ -331,7 +332,10 @@ impl With {
         let set = |id, value| Stmt::new(StmtKind::Set(id, value), at);
         let product = self.two(Binary::Mul, result.clone(), square.clone());
         let body = vec![
-            Stmt::new(StmtKind::If(odd, vec![set(result_id, product)], Vec::new()), at),
+            Stmt::new(
+                StmtKind::If { condition: odd, then: vec![set(result_id, product)], other: Vec::new() },
+                at,
+            ),
             set(square_id, self.two(Binary::Mul, square.clone(), square)),
             set(rest_id, Expr::binary(Binary::Shr, rest.clone(), number(1), at)),
         ];

@@ -168,7 +168,16 @@ fn store(cells: &[Cell], at: Place, scope: &mut Scope, out: &mut Vec<Stmt>) {
     let counter = log_array(Scalar::U32, scope, at);
     let (zero, one) = (number(Scalar::U64, 0), number(Scalar::U32, 1));
     out.append(&mut scope.before);
-    out.push(Stmt::new(StmtKind::Atomic(Atomic::Add, counter, zero.clone(), one.clone(), Some(slot)), at));
+    out.push(Stmt::new(
+        StmtKind::Atomic {
+            operation: Atomic::Add,
+            array: counter,
+            index: zero.clone(),
+            value: one.clone(),
+            old: Some(slot),
+        },
+        at,
+    ));
     let slot = Expr::variable(slot, Scalar::U32, at);
     let line = slot.clone().cast(Scalar::U64, at);
     let heads = [(number(Scalar::I64, scope.kernel.prints.len() as u64), 0), (item(scope, at), 1)];
@@ -177,7 +186,7 @@ fn store(cells: &[Cell], at: Place, scope: &mut Scope, out: &mut Vec<Stmt>) {
         let array = log_array(ty, scope, at);
         let start = number(Scalar::U64, u64::from(column) * LINES);
         let index = Expr::binary(Binary::Add, start, line.clone(), at);
-        stores.push(Stmt::new(StmtKind::Store(array, index, value), at));
+        stores.push(Stmt::new(StmtKind::Store { array, index, value }, at));
     };
     for (value, column) in heads {
         set(Scalar::I64, column, value, scope);
@@ -190,9 +199,12 @@ fn store(cells: &[Cell], at: Place, scope: &mut Scope, out: &mut Vec<Stmt>) {
     let fits = Expr::binary(Binary::Lt, line, number(Scalar::U64, LINES), at);
     // The counter never returns to 0, or two items would have one line.
     let is_full = Expr::binary(Binary::Ge, slot, number(Scalar::U32, print::COUNTED.into()), at);
-    let back = Stmt::new(StmtKind::Atomic(Atomic::Sub, counter, zero, one, None), at);
-    let full = Stmt::new(StmtKind::If(is_full, vec![back], Vec::new()), at);
-    out.push(Stmt::new(StmtKind::If(fits, stores, vec![full]), at));
+    let back = Stmt::new(
+        StmtKind::Atomic { operation: Atomic::Sub, array: counter, index: zero, value: one, old: None },
+        at,
+    );
+    let full = Stmt::new(StmtKind::If { condition: is_full, then: vec![back], other: Vec::new() }, at);
+    out.push(Stmt::new(StmtKind::If { condition: fits, then: stores, other: vec![full] }, at));
 }
 
 /// The linear number of the item; dimensions are known only at the end.

@@ -123,7 +123,7 @@ pub(crate) fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<S
         Ok(match asked.turn {
             Turn::Upwards if is_short && is_below => {
                 let end = range.behind();
-                Stmt::new(StmtKind::For(variable, range.start, end, range.step, body), at)
+                Stmt::new(StmtKind::For { variable, start: range.start, end, step: range.step, body }, at)
             }
             Turn::Downwards if is_short && is_below => range.downwards(variable, body, scope),
             turn => range.in_rounds(turn, variable, body, scope),
@@ -188,7 +188,7 @@ impl Range {
         let down = difference(self.last(), Expr::variable(counter, self.ty, self.at));
         let value = sum(self.start.clone(), down);
         body.insert(0, Stmt::new(StmtKind::Set(variable, value), self.at));
-        Stmt::new(StmtKind::For(counter, self.start, end, self.step, body), self.at)
+        Stmt::new(StmtKind::For { variable: counter, start: self.start, end, step: self.step, body }, self.at)
     }
 
     /// A loop that counts its steps as `u64`, because the last number of the range may be the
@@ -220,8 +220,11 @@ impl Range {
         };
         body.insert(0, Stmt::new(StmtKind::Set(variable, value), at));
         let zero = Expr::literal(Literal::integer(Scalar::U64, 0), at);
-        inner.push(Stmt::new(StmtKind::For(counter, zero, rounds, one, body), at));
-        Stmt::new(StmtKind::If(is_any, inner, Vec::new()), at)
+        inner.push(Stmt::new(
+            StmtKind::For { variable: counter, start: zero, end: rounds, step: one, body },
+            at,
+        ));
+        Stmt::new(StmtKind::If { condition: is_any, then: inner, other: Vec::new() }, at)
     }
 }
 
@@ -310,10 +313,16 @@ fn is_below_largest(value: &Expr) -> bool {
             let from = inner.ty;
             from.is_integer() && from.bits() < ty.bits() && (ty.is_signed() || !from.is_signed())
         }
-        ExprKind::Binary(Binary::Min, one, two) => is_below_largest(one) || is_below_largest(two),
-        ExprKind::Binary(Binary::Rem, _, by) => number(by).is_some_and(|by| (1..=largest).contains(&by)),
-        ExprKind::Binary(Binary::Div, _, by) => number(by).is_some_and(|by| (2..=127).contains(&by)),
-        ExprKind::Binary(Binary::And, one, two) => {
+        ExprKind::Binary { operator: Binary::Min, left: one, right: two } => {
+            is_below_largest(one) || is_below_largest(two)
+        }
+        ExprKind::Binary { operator: Binary::Rem, right: by, .. } => {
+            number(by).is_some_and(|by| (1..=largest).contains(&by))
+        }
+        ExprKind::Binary { operator: Binary::Div, right: by, .. } => {
+            number(by).is_some_and(|by| (2..=127).contains(&by))
+        }
+        ExprKind::Binary { operator: Binary::And, left: one, right: two } => {
             let is_below = |value: &Expr| number(value).is_some_and(|number| number < largest);
             is_below(one) || is_below(two)
         }

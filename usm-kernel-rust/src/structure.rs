@@ -252,7 +252,7 @@ pub(crate) fn assign(left: &Rust, right: &Rust, scope: &mut Scope, out: &mut Vec
     out.append(&mut scope.before);
     for ((array, index), value) in places.into_iter().zip(values) {
         let at = index.place;
-        out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+        out.push(Stmt::new(StmtKind::Store { array, index, value }, at));
     }
     Ok(())
 }
@@ -268,7 +268,7 @@ pub(crate) fn swap([one, two]: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt
     for ((from, index), (to, place)) in to_first.chain(first.iter().zip(&second)) {
         let at = place.place;
         let value = Expr::load(*from, scope.kernel.array(*from).element, index.clone(), at);
-        let store = StmtKind::Store(*to, place.clone(), tuple::keep(value, scope));
+        let store = StmtKind::Store { array: *to, index: place.clone(), value: tuple::keep(value, scope) };
         stores.push(Stmt::new(store, at));
     }
     out.append(&mut scope.before);

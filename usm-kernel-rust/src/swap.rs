@@ -90,7 +90,7 @@ impl Side<'_> {
         match self {
             Self::Element(array, _, index) => {
                 let at = index.place;
-                scope.before.push(Stmt::new(StmtKind::Store(array, index, value), at));
+                scope.before.push(Stmt::new(StmtKind::Store { array, index, value }, at));
                 Ok(())
             }
             Self::Other(place) => set_place(place, value, scope),

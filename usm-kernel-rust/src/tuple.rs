@@ -113,7 +113,7 @@ pub(crate) fn parts(value: &Rust, hints: &[Option<Scalar>], scope: &mut Scope) -
                 second.push(Stmt::new(StmtKind::Set(result, two), at));
                 found.push(Expr::variable(result, ty, at));
             }
-            scope.before.push(Stmt::new(StmtKind::If(condition, first, second), at));
+            scope.before.push(Stmt::new(StmtKind::If { condition, then: first, other: second }, at));
             Ok(found)
         }
         Rust::Call(found) => {

@@ -138,7 +138,11 @@ impl View {
                 let inside = Expr::binary(Binary::Lt, index.clone(), first.length, at);
                 self.moved(index);
                 let (start, none) = (self.position(at), number(u64::MAX, at));
-                let kind = ExprKind::Select(Box::new(inside), Box::new(start), Box::new(none));
+                let kind = ExprKind::Select {
+                    condition: Box::new(inside),
+                    then: Box::new(start),
+                    other: Box::new(none),
+                };
                 self.start = Some(Expr { kind, ty: Scalar::U64, place: at });
                 return self;
             }
@@ -187,8 +191,11 @@ impl View {
                     // fields.
                     let from = kept("start", start, scope);
                     let is_right = Expr::binary(Binary::Le, from.clone(), first.length.clone(), at);
-                    let kind =
-                        ExprKind::Select(Box::new(is_right), Box::new(from), Box::new(first.length.clone()));
+                    let kind = ExprKind::Select {
+                        condition: Box::new(is_right),
+                        then: Box::new(from),
+                        other: Box::new(first.length.clone()),
+                    };
                     start = Expr { kind, ty: Scalar::U64, place: at };
                 }
                 let guard = Guard::Extent(extent(self.array, &length, scope));
@@ -203,7 +210,11 @@ impl View {
                     is_right = Expr::binary(Binary::AndThen, is_right, inside, at);
                 }
                 let length = Expr::binary(Binary::Sub, to, from, at);
-                let kind = ExprKind::Select(Box::new(is_right), Box::new(length), Box::new(number(0, at)));
+                let kind = ExprKind::Select {
+                    condition: Box::new(is_right),
+                    then: Box::new(length),
+                    other: Box::new(number(0, at)),
+                };
                 (kept("length", Expr { kind, ty: Scalar::U64, place: at }, scope), Guard::Item)
             }
         };
@@ -368,7 +379,7 @@ fn without_places(value: &Expr) -> Expr {
         ExprKind::Cast(operand) | ExprKind::Unary(_, operand) | ExprKind::Load(_, operand) => {
             **operand = without_places(operand);
         }
-        ExprKind::Binary(_, one, two) => {
+        ExprKind::Binary { left: one, right: two, .. } => {
             **one = without_places(one);
             **two = without_places(two);
         }
@@ -382,7 +393,7 @@ fn is_of_launch(value: &Expr) -> bool {
     let mut known = true;
     value.for_each(&mut |expr| {
         known &= match expr.kind {
-            ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary(..) => true,
+            ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary { .. } => true,
             ExprKind::Query(query, _) => {
                 matches!(query, Query::GlobalSize | Query::LocalSize | Query::Groups)
             }
@@ -432,15 +443,15 @@ impl Terms {
     fn add(&mut self, value: &Expr, times: &[Expr], factor: u64) -> Option<()> {
         match &value.kind {
             ExprKind::Literal(literal) => self.add_product(times.to_vec(), factor.wrapping_mul(literal.bits)),
-            ExprKind::Binary(Binary::Add, one, two) => {
+            ExprKind::Binary { operator: Binary::Add, left: one, right: two } => {
                 self.add(one, times, factor)?;
                 self.add(two, times, factor)
             }
-            ExprKind::Binary(Binary::Sub, one, two) => {
+            ExprKind::Binary { operator: Binary::Sub, left: one, right: two } => {
                 self.add(one, times, factor)?;
                 self.add(two, times, factor.wrapping_neg())
             }
-            ExprKind::Binary(Binary::Mul, one, two) => {
+            ExprKind::Binary { operator: Binary::Mul, left: one, right: two } => {
                 let mut inner = Self::default();
                 inner.add(one, &[], 1)?;
                 for (atoms, by) in inner.0 {

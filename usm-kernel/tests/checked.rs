@@ -155,11 +155,11 @@ fn a_dropped_barrier_is_a_race() {
 fn change(body: &mut [Stmt], by: &mut dyn FnMut(&mut Stmt)) {
     for stmt in body {
         match &mut stmt.kind {
-            StmtKind::If(_, one, two) => {
+            StmtKind::If { then: one, other: two, .. } => {
                 change(one, by);
                 change(two, by);
             }
-            StmtKind::While(_, body) | StmtKind::For(.., body) => change(body, by),
+            StmtKind::While(_, body) | StmtKind::For { body, .. } => change(body, by),
             _ => {}
         }
         by(stmt);
@@ -171,11 +171,11 @@ fn a_plain_add_for_an_atomic_is_a_race() {
     let mut kernel = text::parse(kernels::histogram::IR.unwrap()).unwrap();
     let mut line = 0;
     change(&mut kernel.body, &mut |stmt| {
-        if let StmtKind::Atomic(_, array @ ArrayId(2), index, value, None) = &stmt.kind {
+        if let StmtKind::Atomic { array: array @ ArrayId(2), index, value, old: None, .. } = &stmt.kind {
             let load = Expr::load(*array, Scalar::U32, index.clone(), index.place);
             let sum = Expr::binary(Binary::Add, load, value.clone(), stmt.place);
             line = stmt.place.line;
-            stmt.kind = StmtKind::Store(*array, index.clone(), sum);
+            stmt.kind = StmtKind::Store { array: *array, index: index.clone(), value: sum };
         }
     });
     let found = fault(&kernel, &[256], &[256], &[Argument::Array(&[7; 300]), Argument::Array(&[0; 1024])]);
@@ -215,7 +215,7 @@ fn a_barrier_that_not_all_items_reach_names_the_waiting_ones() {
     let few = Expr::binary(Binary::Lt, Expr::query(Query::LocalId, 0, at), five, at);
     change(&mut kernel.body, &mut |stmt| {
         if matches!(stmt.kind, StmtKind::Barrier { .. }) {
-            stmt.kind = StmtKind::If(few.clone(), vec![stmt.clone()], Vec::new());
+            stmt.kind = StmtKind::If { condition: few.clone(), then: vec![stmt.clone()], other: Vec::new() };
         }
     });
     assert!(verify(&kernel).is_err());

@@ -139,7 +139,7 @@ pub fn own_stores(kernel: &Kernel) -> usize {
 pub fn drop_own_store(kernel: &mut Kernel, number: usize) -> usize {
     fn block(body: &mut Vec<Stmt>, own: &[bool], number: usize, seen: &mut usize) {
         body.retain(|stmt| {
-            let StmtKind::Store(array, ..) = stmt.kind else { return true };
+            let StmtKind::Store { array, .. } = stmt.kind else { return true };
             if !own[array.0 as usize] {
                 return true;
             }
@@ -262,8 +262,8 @@ fn inner(body: &mut [Stmt], change: &mut dyn FnMut(&mut Vec<Stmt>) -> usize) -> 
     let mut count = 0;
     for stmt in body {
         count += match &mut stmt.kind {
-            StmtKind::If(_, then, other) => change(then) + change(other),
-            StmtKind::While(_, body) | StmtKind::For(.., body) => change(body),
+            StmtKind::If { then, other, .. } => change(then) + change(other),
+            StmtKind::While(_, body) | StmtKind::For { body, .. } => change(body),
             _ => 0,
         };
     }
@@ -283,7 +283,7 @@ fn swapped_dimensions(kernel: &mut Kernel) -> usize {
 
 fn other_division(kernel: &mut Kernel) -> usize {
     each(&mut kernel.body, &mut |expr| {
-        let ExprKind::Binary(Binary::Div, one, two) = &expr.kind else { return 0 };
+        let ExprKind::Binary { operator: Binary::Div, left: one, right: two } = &expr.kind else { return 0 };
         if !expr.ty.is_signed() {
             return 0;
         }
@@ -304,12 +304,14 @@ fn other_division(kernel: &mut Kernel) -> usize {
 fn plain_atomics(kernel: &mut Kernel) -> usize {
     fn block(body: &mut [Stmt], kernel: &Kernel, changed: &mut Vec<usize>) -> usize {
         for stmt in body.iter_mut() {
-            if let StmtKind::Atomic(usm_kernel_ir::Atomic::Add, array, index, value, _) = &stmt.kind {
+            if let StmtKind::Atomic { operation: usm_kernel_ir::Atomic::Add, array, index, value, .. } =
+                &stmt.kind
+            {
                 let element = kernel.array(*array).element;
                 let old = Expr::load(*array, element, index.clone(), stmt.place);
                 let sum = Expr::binary(Binary::Add, old, value.clone(), stmt.place);
                 changed.push(array.0 as usize);
-                stmt.kind = StmtKind::Store(*array, index.clone(), sum);
+                stmt.kind = StmtKind::Store { array: *array, index: index.clone(), value: sum };
             }
         }
         inner(body, &mut |body| block(body, kernel, changed))
@@ -343,9 +345,11 @@ fn each(body: &mut [Stmt], change: &mut dyn FnMut(&mut Expr) -> usize) -> usize 
             ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) | ExprKind::Bits(one) => {
                 count += within(one, change);
             }
-            ExprKind::Binary(_, one, two) => count += within(one, change) + within(two, change),
-            ExprKind::Select(one, two, three) => {
-                for operand in [one, two, three] {
+            ExprKind::Binary { left: one, right: two, .. } => {
+                count += within(one, change) + within(two, change)
+            }
+            ExprKind::Select { condition, then, other } => {
+                for operand in [condition, then, other] {
                     count += within(operand, change);
                 }
             }
@@ -359,11 +363,11 @@ fn each(body: &mut [Stmt], change: &mut dyn FnMut(&mut Expr) -> usize) -> usize 
         let mut all: Vec<&mut Expr> = Vec::new();
         let mut blocks: Vec<&mut Vec<Stmt>> = Vec::new();
         match &mut stmt.kind {
-            StmtKind::Set(_, value) | StmtKind::Collect(.., value) => all.push(value),
-            StmtKind::Store(_, one, two)
-            | StmtKind::Atomic(_, _, one, two, _)
-            | StmtKind::Broadcast(_, one, two) => all.extend([one, two]),
-            StmtKind::If(condition, then, other) => {
+            StmtKind::Set(_, value) | StmtKind::Collect { value, .. } => all.push(value),
+            StmtKind::Store { index: one, value: two, .. }
+            | StmtKind::Atomic { index: one, value: two, .. }
+            | StmtKind::Broadcast { value: one, from: two, .. } => all.extend([one, two]),
+            StmtKind::If { condition, then, other } => {
                 all.push(condition);
                 blocks.extend([then, other]);
             }
@@ -371,7 +375,7 @@ fn each(body: &mut [Stmt], change: &mut dyn FnMut(&mut Expr) -> usize) -> usize 
                 all.push(condition);
                 blocks.push(body);
             }
-            StmtKind::For(_, start, end, step, body) => {
+            StmtKind::For { start, end, step, body, .. } => {
                 all.extend([start, end, step]);
                 blocks.push(body);
             }

@@ -78,9 +78,9 @@ impl Checks {
             stmts,
             &mut |stmt| {
                 found |= match &stmt.kind {
-                    StmtKind::Store(array, ..)
-                    | StmtKind::Atomic(_, array, ..)
-                    | StmtKind::CompareExchange(array, ..) => self.number(*array, stmt.place).is_some(),
+                    StmtKind::Store { array, .. }
+                    | StmtKind::Atomic { array, .. }
+                    | StmtKind::CompareExchange { array, .. } => self.number(*array, stmt.place).is_some(),
                     _ => false,
                 };
             },

@@ -176,7 +176,7 @@ impl Ids {
                 let (operator, ty) = (*operator, expr.ty);
                 of(operand, left).map(|word| unary(operator, ty, word))
             }
-            ExprKind::Binary(operator, one, two) => {
+            ExprKind::Binary { operator, left: one, right: two } => {
                 let ty = one.ty;
                 binary(*operator, ty, of(one, left), of(two, left))
             }
@@ -188,7 +188,9 @@ impl Ids {
                 }
                 words.map(|word| cast(from, to, word))
             }
-            ExprKind::Select(condition, one, two) => of(condition, left).select(of(one, left), of(two, left)),
+            ExprKind::Select { condition, then, other } => {
+                of(condition, left).select(of(then, left), of(other, left))
+            }
             ExprKind::Math(..) | ExprKind::Bits(_) => Lanes::One(0),
         }
     }

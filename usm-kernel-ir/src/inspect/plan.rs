@@ -193,7 +193,7 @@ fn home_in(body: &[Stmt], depth: u32, all: &[u32], homes: &mut [u32]) {
             });
             set_home((*variable, own), &body[place..], depth, all, homes);
         }
-        if let StmtKind::For(variable, ..) = &stmt.kind {
+        if let StmtKind::For { variable, .. } = &stmt.kind {
             set_home((*variable, false), &body[place..], depth, all, homes);
         }
         for block in stmt.blocks() {
@@ -254,7 +254,7 @@ impl Planner<'_> {
     fn is_loose(&self, stmt: &Stmt) -> bool {
         match &stmt.kind {
             StmtKind::While(condition, body) => self.is_open(condition) || self.leaves(body, false),
-            StmtKind::For(_, start, end, step, body) => {
+            StmtKind::For { start, end, step, body, .. } => {
                 [start, end, step].iter().any(|one| self.is_open(one)) || self.leaves(body, false)
             }
             _ => false,
@@ -265,7 +265,7 @@ impl Planner<'_> {
     fn leaves(&self, body: &[Stmt], open: bool) -> bool {
         body.iter().any(|stmt| match &stmt.kind {
             StmtKind::Break | StmtKind::Continue => open,
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let open = open || self.is_open(condition);
                 self.leaves(then, open) || self.leaves(other, open)
             }
@@ -278,7 +278,7 @@ impl Planner<'_> {
         body.iter().any(|stmt| {
             let open = open
                 || self.is_loose(stmt)
-                || matches!(&stmt.kind, StmtKind::If(condition, ..) if self.is_open(condition));
+                || matches!(&stmt.kind, StmtKind::If { condition, .. } if self.is_open(condition));
             let is_return = matches!(stmt.kind, StmtKind::Return);
             (open && is_return) || stmt.blocks().into_iter().any(|block| self.returns(block, open))
         })
@@ -304,13 +304,14 @@ impl Planner<'_> {
                     let open = self.is_open(value);
                     self.open[variable.0 as usize] |= open || around > self.homes[variable.0 as usize];
                 }
-                StmtKind::Atomic(.., Some(old)) | StmtKind::CompareExchange(.., Some(old)) => {
+                StmtKind::Atomic { old: Some(old), .. }
+                | StmtKind::CompareExchange { old: Some(old), .. } => {
                     self.open[old.0 as usize] = true;
                 }
-                StmtKind::Collect(_, _, variable, _) | StmtKind::Broadcast(variable, ..) => {
+                StmtKind::Collect { variable, .. } | StmtKind::Broadcast { variable, .. } => {
                     self.open[variable.0 as usize] = true;
                 }
-                StmtKind::If(condition, then, other) => {
+                StmtKind::If { condition, then, other } => {
                     let within = within(self.is_open(condition));
                     self.open_in(then, depth + 1, within);
                     self.open_in(other, depth + 1, within);
@@ -319,7 +320,7 @@ impl Planner<'_> {
                     let within = within(self.is_loose(stmt));
                     self.open_in(body, depth + 1, within);
                 }
-                StmtKind::For(variable, .., body) => {
+                StmtKind::For { variable, body, .. } => {
                     let loose = self.is_loose(stmt);
                     self.open[variable.0 as usize] |= loose || around > self.homes[variable.0 as usize];
                     self.open_in(body, depth + 1, within(loose));
@@ -356,26 +357,27 @@ impl Planner<'_> {
                     nodes.push(Node::Set(*variable, value.clone()));
                 }
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 self.loads(index, nodes)?;
                 self.loads(value, nodes)?;
                 self.touch(*array, Deed::Write, index, stmt.place, nodes)?;
             }
-            StmtKind::Atomic(_, array, index, value, _) => {
+            StmtKind::Atomic { array, index, value, .. } => {
                 self.loads(index, nodes)?;
                 self.loads(value, nodes)?;
                 self.touch(*array, Deed::Atomic, index, stmt.place, nodes)?;
             }
-            StmtKind::CompareExchange(array, index, values, _) => {
+            StmtKind::CompareExchange { array, index, expected, new, .. } => {
                 self.loads(index, nodes)?;
-                values.iter().try_for_each(|value| self.loads(value, nodes))?;
+                self.loads(expected, nodes)?;
+                self.loads(new, nodes)?;
                 self.touch(*array, Deed::Atomic, index, stmt.place, nodes)?;
             }
-            StmtKind::Collect(.., value) => {
+            StmtKind::Collect { value, .. } => {
                 self.loads(value, nodes)?;
                 self.barrier((true, false), stmt.place, nodes)?;
             }
-            StmtKind::Broadcast(_, value, from) => {
+            StmtKind::Broadcast { value, from, .. } => {
                 self.loads(value, nodes)?;
                 self.loads(from, nodes)?;
                 self.barrier((true, false), stmt.place, nodes)?;
@@ -383,7 +385,7 @@ impl Planner<'_> {
             StmtKind::Barrier { local, global } => {
                 self.barrier((*local, *global), stmt.place, nodes)?;
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 self.loads(condition, nodes)?;
                 if self.is_open(condition) {
                     for block in [then, other] {
@@ -415,7 +417,7 @@ impl Planner<'_> {
                     nodes.push(Node::While(before, condition.clone(), body?));
                 }
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 for one in [start, end, step] {
                     self.loads(one, nodes)?;
                 }
@@ -492,7 +494,7 @@ impl Planner<'_> {
                 let deed = if is_atomic { Deed::Atomic } else { Deed::Read };
                 self.touch(*array, deed, index, expr.place, nodes)
             }
-            ExprKind::Binary(operator @ (Binary::AndThen | Binary::OrElse), left, right) => {
+            ExprKind::Binary { operator: operator @ (Binary::AndThen | Binary::OrElse), left, right } => {
                 self.loads(left, nodes)?;
                 let mut more = Vec::new();
                 self.loads(right, &mut more)?;
@@ -502,11 +504,12 @@ impl Planner<'_> {
                 }
                 Ok(())
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 self.loads(condition, nodes)?;
-                let (mut then, mut other) = (Vec::new(), Vec::new());
-                self.loads(one, &mut then)?;
-                self.loads(two, &mut other)?;
+                let mut accesses = [Vec::new(), Vec::new()];
+                self.loads(then, &mut accesses[0])?;
+                self.loads(other, &mut accesses[1])?;
+                let [then, other] = accesses;
                 self.under(condition, then, other, nodes);
                 Ok(())
             }

@@ -69,7 +69,7 @@ impl<'k> Writer<'k> {
 
     fn stmt(&mut self, stmt: &'k Stmt) {
         match &stmt.kind {
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let unless = self.open(Step::Unless(condition, 0));
                 self.block(then);
                 let skip = self.open(Step::Jump(0));
@@ -83,7 +83,7 @@ impl<'k> Writer<'k> {
                 let unless = self.open(Step::Unless(condition, 0));
                 self.rounds(head, body, unless);
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let number = self.loops;
                 self.steps.push(Step::Count(number, [start, end, step]));
                 let head = self.open(Step::Next(number, *variable, 0));
@@ -100,14 +100,14 @@ impl<'k> Writer<'k> {
                 self.steps.push(Step::Jump(head));
             }
             StmtKind::Return => self.steps.push(Step::End(stmt.place)),
-            StmtKind::Barrier { .. } | StmtKind::Collect(..) | StmtKind::Broadcast(..) => {
+            StmtKind::Barrier { .. } | StmtKind::Collect { .. } | StmtKind::Broadcast { .. } => {
                 let around = self.around.iter().map(|(_, number, _)| *number).collect();
                 self.steps.push(Step::Wait(stmt, around));
             }
             StmtKind::Set(..)
-            | StmtKind::Store(..)
-            | StmtKind::Atomic(..)
-            | StmtKind::CompareExchange(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Atomic { .. }
+            | StmtKind::CompareExchange { .. }
             | StmtKind::Fence { .. } => self.steps.push(Step::Plain(stmt)),
         }
     }

@@ -240,7 +240,7 @@ pub(crate) fn length_with(
                 _ => size(global).checked_div(size(local)).unwrap_or(0),
             }
         }
-        ExprKind::Binary(operator, one, two) => compute(*operator, one.ty, of(one), of(two)),
+        ExprKind::Binary { operator, left: one, right: two } => compute(*operator, one.ty, of(one), of(two)),
         ExprKind::Cast(inner) => super::value::cast(inner.ty, expr.ty, of(inner)),
         ExprKind::Len(array) => lengths(*array),
         _ => 0,

@@ -262,8 +262,10 @@ impl<'k> Machine<'k> {
                 Step::Round(number) => item.rounds[*number] += 1,
                 Step::Wait(stmt, _) => {
                     match &stmt.kind {
-                        StmtKind::Collect(.., value) => item.given[0] = self.expr(value, &item.variables)?,
-                        StmtKind::Broadcast(_, value, from) => {
+                        StmtKind::Collect { value, .. } => {
+                            item.given[0] = self.expr(value, &item.variables)?
+                        }
+                        StmtKind::Broadcast { value, from, .. } => {
                             item.given =
                                 [self.expr(value, &item.variables)?, self.expr(from, &item.variables)?];
                         }
@@ -283,12 +285,12 @@ impl<'k> Machine<'k> {
     fn stmt(&mut self, stmt: &Stmt, own: &mut [u64]) -> Result<(), Fault> {
         match &stmt.kind {
             StmtKind::Set(variable, value) => own[variable.0 as usize] = self.expr(value, own)?,
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let (index, word) = (self.expr(index, own)?, self.expr(value, own)?);
                 let place = self.record_access(*array, index, stmt.place, Deed::Write)?;
                 self.words[array.0 as usize][place] = word;
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, by) = (self.expr(index, own)?, self.expr(value, own)?);
                 // An exchange whose old value nobody asks for is a store.
                 if *operation != Atomic::Exchange || old.is_some() {
@@ -312,7 +314,7 @@ impl<'k> Machine<'k> {
                     own[old.0 as usize] = before;
                 }
             }
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let index = self.expr(index, own)?;
                 let (expected, new) = (self.expr(expected, own)?, self.expr(new, own)?);
                 self.needs_value(*array, index, stmt.place)?;
@@ -432,11 +434,11 @@ impl<'k> Machine<'k> {
                 let word = self.expr(operand, own)?;
                 unary(*operator, expr.ty, word)
             }
-            ExprKind::Binary(operator @ (Binary::AndThen | Binary::OrElse), left, right) => {
+            ExprKind::Binary { operator: operator @ (Binary::AndThen | Binary::OrElse), left, right } => {
                 let one = self.expr(left, own)?;
                 if (one != 0) == (*operator == Binary::AndThen) { self.expr(right, own)? } else { one }
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.expr(left, own)?, self.expr(right, own)?);
                 compute(*operator, left.ty, one, two)
             }
@@ -446,8 +448,8 @@ impl<'k> Machine<'k> {
             }
             // A word is its bits.
             ExprKind::Bits(operand) => self.expr(operand, own)?,
-            ExprKind::Select(condition, one, two) => {
-                let chosen = if self.expr(condition, own)? != 0 { one } else { two };
+            ExprKind::Select { condition, then, other } => {
+                let chosen = if self.expr(condition, own)? != 0 { then } else { other };
                 self.expr(chosen, own)?
             }
             ExprKind::Math(function, arguments) => {
@@ -464,7 +466,7 @@ impl<'k> Machine<'k> {
 /// Gives each item its result of a collective operation.
 fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
     match &stmt.kind {
-        StmtKind::Collect(collection, operator, variable, _) => {
+        StmtKind::Collect { collection, operator, variable, .. } => {
             let ty = kernel.variable(*variable).ty;
             let mut sum: Option<u64> = None;
             for item in items.iter_mut() {
@@ -478,7 +480,7 @@ fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
                 items.iter_mut().for_each(|item| item.variables[variable.0 as usize] = sum);
             }
         }
-        StmtKind::Broadcast(variable, ..) => {
+        StmtKind::Broadcast { variable, .. } => {
             let values: Vec<u64> = items.iter().map(|item| item.given[0]).collect();
             let last = values.len().saturating_sub(1);
             for item in items.iter_mut() {

@@ -23,7 +23,9 @@ pub fn has_sound_lines(kernel: &Kernel) -> bool {
     let (mut touches, mut slots) = (0_usize, Vec::new());
     kernel.for_each(
         &mut |stmt| match &stmt.kind {
-            StmtKind::Store(id, ..) | StmtKind::Atomic(_, id, ..) | StmtKind::CompareExchange(id, ..) => {
+            StmtKind::Store { array: id, .. }
+            | StmtKind::Atomic { array: id, .. }
+            | StmtKind::CompareExchange { array: id, .. } => {
                 touches += usize::from(is_log(*id));
             }
             _ => {}
@@ -76,7 +78,8 @@ fn known_prints(
 ) -> usize {
     let mut count = 0;
     for (place, stmt) in body.iter().enumerate() {
-        if let StmtKind::Atomic(Atomic::Add, array, index, one, Some(slot)) = &stmt.kind
+        if let StmtKind::Atomic { operation: Atomic::Add, array, index, value: one, old: Some(slot) } =
+            &stmt.kind
             && *array == counter
             && is_number(index, 0)
             && is_number(one, 1)
@@ -101,17 +104,28 @@ fn stores_of(stmt: &Stmt, counter: ArrayId, slot: VarId, is_log: &dyn Fn(ArrayId
     let is_slot = |expr: &Expr| matches!(expr.kind, ExprKind::Variable(id) if id == slot);
     let is_line =
         |expr: &Expr| expr.ty == Scalar::U64 && matches!(&expr.kind, ExprKind::Cast(inner) if is_slot(inner));
-    let StmtKind::If(fits, stores, full) = &stmt.kind else { return None };
-    let ExprKind::Binary(Binary::Lt, line, most) = &fits.kind else { return None };
+    let StmtKind::If { condition: fits, then: stores, other: full } = &stmt.kind else { return None };
+    let ExprKind::Binary { operator: Binary::Lt, left: line, right: most } = &fits.kind else { return None };
     let is_store = |stmt: &Stmt| {
-        let StmtKind::Store(array, index, _) = &stmt.kind else { return false };
-        let ExprKind::Binary(Binary::Add, start, line) = &index.kind else { return false };
+        let StmtKind::Store { array, index, .. } = &stmt.kind else { return false };
+        let ExprKind::Binary { operator: Binary::Add, left: start, right: line } = &index.kind else {
+            return false;
+        };
         let column = matches!(start.kind, ExprKind::Literal(literal) if literal.bits % LINES == 0);
         is_log(*array) && *array != counter && column && is_line(line)
     };
-    let [Stmt { kind: StmtKind::If(is_full, back, none), .. }] = &full[..] else { return None };
-    let ExprKind::Binary(Binary::Ge, counted, limit) = &is_full.kind else { return None };
-    let [Stmt { kind: StmtKind::Atomic(Atomic::Sub, array, index, one, None), .. }] = &back[..] else {
+    let [Stmt { kind: StmtKind::If { condition: is_full, then: back, other: none }, .. }] = &full[..] else {
+        return None;
+    };
+    let ExprKind::Binary { operator: Binary::Ge, left: counted, right: limit } = &is_full.kind else {
+        return None;
+    };
+    let [
+        Stmt {
+            kind: StmtKind::Atomic { operation: Atomic::Sub, array, index, value: one, old: None }, ..
+        },
+    ] = &back[..]
+    else {
         return None;
     };
     let is_back = *array == counter && is_number(index, 0) && is_number(one, 1);

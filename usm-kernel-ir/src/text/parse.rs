@@ -357,38 +357,42 @@ fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Ref
     let kind = match head {
         "sub-group" => return sub_group(tree, items, kernel, out),
         "set" => StmtKind::Set(items.variable()?, items.expr()?),
-        "store" => StmtKind::Store(items.array()?, items.expr()?, items.expr()?),
+        "store" => StmtKind::Store { array: items.array()?, index: items.expr()?, value: items.expr()? },
         "atomic" => {
             let word = items.word()?;
             let operation = Atomic::from_name(word);
             let operation = operation
                 .ok_or_else(|| Refusal::new(tree.place, format!("`{word}` is no atomic operation")))?;
             let (array, index, value) = (items.array()?, items.expr()?, items.expr()?);
-            StmtKind::Atomic(operation, array, index, value, items.old_value()?)
+            StmtKind::Atomic { operation, array, index, value, old: items.old_value()? }
         }
         "compare-exchange" => {
             let (array, index) = (items.array()?, items.expr()?);
-            let values = [Box::new(items.expr()?), Box::new(items.expr()?)];
-            StmtKind::CompareExchange(array, index, values, items.old_value()?)
+            let (expected, new) = (Box::new(items.expr()?), Box::new(items.expr()?));
+            StmtKind::CompareExchange { array, index, expected, new, old: items.old_value()? }
         }
         "collect" => {
             let (word, by) = (items.word()?, items.word()?);
             let wrong = |word| Refusal::new(tree.place, format!("`{word}` is no way to collect"));
             let collection = Collection::from_name(word).ok_or_else(|| wrong(word))?;
             let operator = Binary::from_name(by).ok_or_else(|| wrong(by))?;
-            StmtKind::Collect(collection, operator, items.variable()?, items.expr()?)
+            StmtKind::Collect { collection, operator, variable: items.variable()?, value: items.expr()? }
         }
-        "broadcast" => StmtKind::Broadcast(items.variable()?, items.expr()?, items.expr()?),
+        "broadcast" => {
+            StmtKind::Broadcast { variable: items.variable()?, value: items.expr()?, from: items.expr()? }
+        }
         "fence" => StmtKind::Fence { local: items.takes("local"), global: items.takes("global") },
-        "if" => StmtKind::If(items.expr()?, items.block(kernel)?, items.block(kernel)?),
+        "if" => {
+            StmtKind::If { condition: items.expr()?, then: items.block(kernel)?, other: items.block(kernel)? }
+        }
         "while" => StmtKind::While(items.expr()?, items.block(kernel)?),
-        "for" => StmtKind::For(
-            items.variable()?,
-            items.expr()?,
-            items.expr()?,
-            items.expr()?,
-            items.block(kernel)?,
-        ),
+        "for" => StmtKind::For {
+            variable: items.variable()?,
+            start: items.expr()?,
+            end: items.expr()?,
+            step: items.expr()?,
+            body: items.block(kernel)?,
+        },
         "break" => StmtKind::Break,
         "continue" => StmtKind::Continue,
         "return" => StmtKind::Return,
@@ -424,14 +428,18 @@ fn expr(tree: &Tree) -> Result<Expr, Refusal> {
         "load" => ExprKind::Load(items.array()?, boxed(&mut items)?),
         "cast" => ExprKind::Cast(boxed(&mut items)?),
         "bits" => ExprKind::Bits(boxed(&mut items)?),
-        "select" => ExprKind::Select(boxed(&mut items)?, boxed(&mut items)?, boxed(&mut items)?),
+        "select" => ExprKind::Select {
+            condition: boxed(&mut items)?,
+            then: boxed(&mut items)?,
+            other: boxed(&mut items)?,
+        },
         head => {
             if let Some(query) = Query::from_name(head) {
                 ExprKind::Query(query, u8::try_from(items.number()?).unwrap_or(u8::MAX))
             } else if let Some(operator) = Unary::from_name(head) {
                 ExprKind::Unary(operator, boxed(&mut items)?)
             } else if let Some(operator) = Binary::from_name(head) {
-                ExprKind::Binary(operator, boxed(&mut items)?, boxed(&mut items)?)
+                ExprKind::Binary { operator, left: boxed(&mut items)?, right: boxed(&mut items)? }
             } else if let Some(function) = Math::from_name(head) {
                 let arguments = (0..function.arguments()).map(|_| items.expr());
                 ExprKind::Math(function, arguments.collect::<Result<_, _>>()?)

@@ -145,12 +145,12 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
             write!(to, "(set ${}", variable.0)?;
             spaced(to, value)?;
         }
-        StmtKind::Store(array, index, value) => {
+        StmtKind::Store { array, index, value } => {
             write!(to, "(store #{}", array.0)?;
             spaced(to, index)?;
             spaced(to, value)?;
         }
-        StmtKind::Atomic(operation, array, index, value, old) => {
+        StmtKind::Atomic { operation, array, index, value, old } => {
             write!(to, "(atomic {} #{}", operation.name(), array.0)?;
             spaced(to, index)?;
             spaced(to, value)?;
@@ -158,7 +158,7 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
                 write!(to, " ${}", old.0)?;
             }
         }
-        StmtKind::CompareExchange(array, index, [expected, new], old) => {
+        StmtKind::CompareExchange { array, index, expected, new, old } => {
             write!(to, "(compare-exchange #{}", array.0)?;
             for one in [index, expected, new] {
                 spaced(to, one)?;
@@ -167,16 +167,16 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
                 write!(to, " ${}", old.0)?;
             }
         }
-        StmtKind::Collect(collection, operator, variable, value) => {
+        StmtKind::Collect { collection, operator, variable, value } => {
             write!(to, "(collect {} {} ${}", collection.name(), operator.name(), variable.0)?;
             spaced(to, value)?;
         }
-        StmtKind::Broadcast(variable, value, from) => {
+        StmtKind::Broadcast { variable, value, from } => {
             write!(to, "(broadcast ${}", variable.0)?;
             spaced(to, value)?;
             spaced(to, from)?;
         }
-        StmtKind::If(condition, then, other) => {
+        StmtKind::If { condition, then, other } => {
             to.write_str("(if")?;
             spaced(to, condition)?;
             for one in [then, other] {
@@ -190,7 +190,7 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
             to.write_char(' ')?;
             block(to, body, depth)?;
         }
-        StmtKind::For(variable, start, end, step, body) => {
+        StmtKind::For { variable, start, end, step, body } => {
             write!(to, "(for ${}", variable.0)?;
             for one in [start, end, step] {
                 spaced(to, one)?;
@@ -229,10 +229,10 @@ fn expr(to: &mut String, one: &Expr) -> fmt::Result {
         ExprKind::Query(query, dimension) => write!(to, "({} {ty} {dimension}", query.name())?,
         ExprKind::Load(array, _) => write!(to, "(load {ty} #{}", array.0)?,
         ExprKind::Unary(operator, _) => write!(to, "({} {ty}", operator.name())?,
-        ExprKind::Binary(operator, ..) => write!(to, "({} {ty}", operator.name())?,
+        ExprKind::Binary { operator, .. } => write!(to, "({} {ty}", operator.name())?,
         ExprKind::Cast(_) => write!(to, "(cast {ty}")?,
         ExprKind::Bits(_) => write!(to, "(bits {ty}")?,
-        ExprKind::Select(..) => write!(to, "(select {ty}")?,
+        ExprKind::Select { .. } => write!(to, "(select {ty}")?,
         ExprKind::Math(function, _) => write!(to, "({} {ty}", function.name())?,
     }
     for operand in one.operands() {

@@ -24,7 +24,7 @@ fn number(value: u64) -> Expr {
 /// The operands of a sum or product.
 fn operands(operator: Binary, form: &Expr) -> Option<[&Expr; 2]> {
     match &form.kind {
-        ExprKind::Binary(found, one, two) if *found == operator => Some([one, two]),
+        ExprKind::Binary { operator: found, left: one, right: two } if *found == operator => Some([one, two]),
         _ => None,
     }
 }
@@ -91,9 +91,9 @@ impl Walker<'_> {
                 (Space::Local(len), None) => self.formed(len, state, left)?,
                 _ => return None,
             },
-            ExprKind::Binary(operator @ (Binary::Add | Binary::Mul), one, two) => {
+            ExprKind::Binary { operator: operator @ (Binary::Add | Binary::Mul), left: one, right: two } => {
                 let (one, two) = (self.formed(one, state, left)?, self.formed(two, state, left)?);
-                node(ExprKind::Binary(*operator, Box::new(one), Box::new(two)))
+                node(ExprKind::Binary { operator: *operator, left: Box::new(one), right: Box::new(two) })
             }
             _ => return None,
         })
@@ -179,10 +179,10 @@ impl Walker<'_> {
     /// Collects what a conjunction of comparisons with zero compares.
     fn are_zero(&self, condition: &Expr, state: &State, zeros: &mut Vec<Expr>) -> bool {
         match &condition.kind {
-            ExprKind::Binary(Binary::AndThen, one, two) => {
+            ExprKind::Binary { operator: Binary::AndThen, left: one, right: two } => {
                 self.are_zero(one, state, zeros) && self.are_zero(two, state, zeros)
             }
-            ExprKind::Binary(Binary::Eq, one, two) => {
+            ExprKind::Binary { operator: Binary::Eq, left: one, right: two } => {
                 let (Some(one), Some(two)) = (self.form(one, state), self.form(two, state)) else {
                     return false;
                 };
@@ -220,7 +220,7 @@ impl Walker<'_> {
         }
         let mut covers = Vec::new();
         for stmt in body {
-            let StmtKind::Store(array, index, _) = &stmt.kind else { continue };
+            let StmtKind::Store { array, index, .. } = &stmt.kind else { continue };
             let at = array.0 as usize;
             let Some(len) = self.length(at, state).filter(|_| self.asked[at]) else { continue };
             let reaches = match (&len.kind, &end.kind) {

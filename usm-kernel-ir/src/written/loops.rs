@@ -90,8 +90,8 @@ impl Walker<'_> {
 pub(super) fn jumps(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break | StmtKind::Continue | StmtKind::Return => true,
-        StmtKind::If(_, then, other) => jumps(then) || jumps(other),
-        StmtKind::While(_, body) | StmtKind::For(.., body) => returns(body),
+        StmtKind::If { then, other, .. } => jumps(then) || jumps(other),
+        StmtKind::While(_, body) | StmtKind::For { body, .. } => returns(body),
         _ => false,
     })
 }

@@ -184,12 +184,12 @@ impl<'k> Walker<'k> {
                 let form = self.form(value, state);
                 state.set(*variable, word, form);
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let _ = self.value(value, state, &mask);
                 let word = self.value(index, state, &mask);
                 self.write(*array, &word, index, state);
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let _ = self.value(value, state, &mask);
                 let index = self.value(index, state, &mask);
                 // An exchange whose old value nobody asks for reads nothing.
@@ -198,27 +198,27 @@ impl<'k> Walker<'k> {
                 }
                 self.forget(*old, state);
             }
-            StmtKind::CompareExchange(array, index, values, old) => {
-                for value in values {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
+                for value in [expected, new] {
                     let _ = self.value(value, state, &mask);
                 }
                 let index = self.value(index, state, &mask);
                 self.read(*array, &index, state, &mask);
                 self.forget(*old, state);
             }
-            StmtKind::Collect(_, _, variable, value) => {
+            StmtKind::Collect { variable, value, .. } => {
                 let _ = self.value(value, state, &mask);
                 self.forget(Some(*variable), state);
                 self.publish(state);
             }
-            StmtKind::Broadcast(variable, value, from) => {
+            StmtKind::Broadcast { variable, value, from } => {
                 let _ = (self.value(value, state, &mask), self.value(from, state, &mask));
                 self.forget(Some(*variable), state);
                 self.publish(state);
             }
-            StmtKind::If(condition, then, other) => self.branch(condition, then, other, state),
+            StmtKind::If { condition, then, other } => self.branch(condition, then, other, state),
             StmtKind::While(condition, body) => self.repeat(condition, body, state),
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 self.count(*variable, [start, end, step], body, state);
             }
             StmtKind::Break | StmtKind::Continue | StmtKind::Return => state.leave(),

@@ -52,20 +52,20 @@ fn stmt(kind: StmtKind) -> Stmt {
 }
 
 fn put(index: Expr) -> Stmt {
-    stmt(StmtKind::Store(OWN, index, n(7)))
+    stmt(StmtKind::Store { array: OWN, index, value: n(7) })
 }
 
 /// Reads an element into the array that is a parameter.
 fn out(index: Expr) -> Stmt {
-    stmt(StmtKind::Store(OUT, gid(), get(index)))
+    stmt(StmtKind::Store { array: OUT, index: gid(), value: get(index) })
 }
 
 fn when(condition: Expr, then: Vec<Stmt>, other: Vec<Stmt>) -> Stmt {
-    stmt(StmtKind::If(condition, then, other))
+    stmt(StmtKind::If { condition, then, other })
 }
 
 fn each(start: Expr, end: Expr, step: Expr, body: Vec<Stmt>) -> Stmt {
-    stmt(StmtKind::For(K, start, end, step, body))
+    stmt(StmtKind::For { variable: K, start, end, step, body })
 }
 
 fn wait() -> Stmt {
@@ -312,13 +312,17 @@ fn barriers_in_loops_count_from_round_to_round() {
 
 #[test]
 fn atomic_operations_read() {
-    let add = |old| stmt(StmtKind::Atomic(Atomic::Add, OWN, n(0), n(1), old));
+    let add =
+        |old| stmt(StmtKind::Atomic { operation: Atomic::Add, array: OWN, index: n(0), value: n(1), old });
     assert!(local(8, vec![add(None)]));
     assert!(!local(8, vec![put(lid(0)), wait(), add(None)]));
-    let swap = |old| stmt(StmtKind::Atomic(Atomic::Exchange, OWN, n(0), n(1), old));
+    let swap = |old| {
+        stmt(StmtKind::Atomic { operation: Atomic::Exchange, array: OWN, index: n(0), value: n(1), old })
+    };
     assert!(!local(8, vec![swap(None)]));
     assert!(local(8, vec![swap(Some(X))]));
-    let compare = StmtKind::CompareExchange(OWN, n(0), [n(1), n(2)].map(alloc::boxed::Box::new), None);
+    let [expected, new] = [n(1), n(2)].map(alloc::boxed::Box::new);
+    let compare = StmtKind::CompareExchange { array: OWN, index: n(0), expected, new, old: None };
     assert!(local(8, vec![stmt(compare)]));
 }
 
@@ -330,7 +334,13 @@ fn a_walk_ends_early_in_huge_loops() {
     }
     let mut body = vec![put(n(0))];
     for variable in 2..8 {
-        body = vec![stmt(StmtKind::For(VarId(variable), n(0), n(4000), n(1), body))];
+        body = vec![stmt(StmtKind::For {
+            variable: VarId(variable),
+            start: n(0),
+            end: n(4000),
+            step: n(1),
+            body,
+        })];
     }
     nested.body = [body, vec![out(n(0))]].concat();
     verify(&nested).unwrap();

@@ -88,7 +88,7 @@ impl Walker<'_> {
                     self.map([&word], |[one]| unary(*operator, expr.ty, one))
                 }
             }
-            ExprKind::Binary(operator @ (Binary::AndThen | Binary::OrElse), left, right) => {
+            ExprKind::Binary { operator: operator @ (Binary::AndThen | Binary::OrElse), left, right } => {
                 let decides = u64::from(*operator == Binary::OrElse);
                 let one = self.value(left, state, mask);
                 let two = self.value(right, state, &narrowed(mask, &one, 1 - decides));
@@ -99,7 +99,7 @@ impl Walker<'_> {
                     (None, _) => None,
                 })
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.value(left, state, mask), self.value(right, state, mask));
                 if is_float(left) {
                     return Word::Unknown;
@@ -117,14 +117,14 @@ impl Walker<'_> {
                 let _ = self.value(operand, state, mask);
                 Word::Unknown
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 let condition = self.value(condition, state, mask);
-                let one = self.value(one, state, &narrowed(mask, &condition, 1));
-                let two = self.value(two, state, &narrowed(mask, &condition, 0));
+                let then = self.value(then, state, &narrowed(mask, &condition, 1));
+                let other = self.value(other, state, &narrowed(mask, &condition, 0));
                 Word::each(mask, |item, _| match condition.at(item) {
-                    Some(0) => two.at(item),
-                    Some(_) => one.at(item),
-                    None => one.at(item).filter(|value| two.at(item) == Some(*value)),
+                    Some(0) => other.at(item),
+                    Some(_) => then.at(item),
+                    None => then.at(item).filter(|value| other.at(item) == Some(*value)),
                 })
             }
             ExprKind::Math(_, arguments) => {

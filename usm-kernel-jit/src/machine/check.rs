@@ -34,7 +34,7 @@ impl Writer<'_> {
         let mut checked = body.iter().filter(|stmt| self.is_checked(stmt));
         let (first, second) = (checked.next(), checked.next());
         first.is_none_or(|stmt| {
-            let is_atomic = matches!(stmt.kind, StmtKind::Atomic(..));
+            let is_atomic = matches!(stmt.kind, StmtKind::Atomic { .. });
             second.is_none() && is_atomic && !self.loads_checked(stmt)
         })
     }
@@ -42,9 +42,9 @@ impl Writer<'_> {
     /// Whether an index in a statement is checked.
     fn is_checked(&self, stmt: &Stmt) -> bool {
         let own = match &stmt.kind {
-            StmtKind::Store(array, ..)
-            | StmtKind::Atomic(_, array, ..)
-            | StmtKind::CompareExchange(array, ..) => self.is_checked_at(*array, stmt.place),
+            StmtKind::Store { array, .. }
+            | StmtKind::Atomic { array, .. }
+            | StmtKind::CompareExchange { array, .. } => self.is_checked_at(*array, stmt.place),
             _ => false,
         };
         let inside = || stmt.blocks().into_iter().flatten().any(|stmt| self.is_checked(stmt));

@@ -37,7 +37,7 @@ impl Writer<'_> {
                 let value = self.expr(operand);
                 self.unary(*operator, expr.ty, value)
             }
-            ExprKind::Binary(operator @ (Binary::AndThen | Binary::OrElse), left, right) => {
+            ExprKind::Binary { operator: operator @ (Binary::AndThen | Binary::OrElse), left, right } => {
                 let one = self.expr(left);
                 if is_cheap(right) {
                     let two = self.expr(right);
@@ -53,7 +53,7 @@ impl Writer<'_> {
                     },
                 )
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.expr(left), self.expr(right));
                 self.operate(*operator, left.ty, one, two)
             }
@@ -68,13 +68,13 @@ impl Writer<'_> {
                 let is_half = type_of(operand.ty) == into;
                 if is_half { value } else { self.builder.ins().bitcast(into, MemFlagsData::new(), value) }
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 let condition = self.expr(condition);
-                if is_cheap(one) && is_cheap(two) {
-                    let (one, two) = (self.expr(one), self.expr(two));
-                    return self.builder.ins().select(condition, one, two);
+                if is_cheap(then) && is_cheap(other) {
+                    let (then, other) = (self.expr(then), self.expr(other));
+                    return self.builder.ins().select(condition, then, other);
                 }
-                self.either(condition, expr.ty, |writer| writer.expr(one), |writer| writer.expr(two))
+                self.either(condition, expr.ty, |writer| writer.expr(then), |writer| writer.expr(other))
             }
             ExprKind::Math(function, arguments) => {
                 let arguments: Vec<Value> = arguments.iter().map(|argument| self.expr(argument)).collect();
@@ -132,7 +132,9 @@ fn is_cheap(expr: &Expr) -> bool {
     expr.for_each(&mut |expr| {
         cheap &= !matches!(
             expr.kind,
-            ExprKind::Load(..) | ExprKind::Math(..) | ExprKind::Binary(Binary::Div | Binary::Rem, ..)
+            ExprKind::Load(..)
+                | ExprKind::Math(..)
+                | ExprKind::Binary { operator: Binary::Div | Binary::Rem, .. }
         );
     });
     cheap

@@ -15,13 +15,13 @@ impl Writer<'_> {
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Set(variable, value) => self.set(*variable, value),
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let index = self.expr(index);
                 let address = self.checked_address(*array, index, stmt.place);
                 let value = self.expr(value);
                 self.builder.ins().store(MEMORY, value, address, 0);
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let index = self.expr(index);
                 let address = self.checked_address(*array, index, stmt.place);
                 let value = self.expr(value);
@@ -29,7 +29,7 @@ impl Writer<'_> {
                 let before = self.atomic(*operation, ty, address, value);
                 self.give(*old, before);
             }
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let index = self.expr(index);
                 let address = self.checked_address(*array, index, stmt.place);
                 let (expected, new) = (self.expr(expected), self.expr(new));
@@ -37,11 +37,11 @@ impl Writer<'_> {
                 let before = self.compare_exchange(ty, address, expected, new);
                 self.give(*old, before);
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 self.branch(condition, |writer| writer.block(then), |writer| writer.block(other));
             }
             StmtKind::While(condition, body) => self.repeat(condition, |writer| writer.block(body)),
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let asks = !stmt.is_short_loop();
                 self.counting(*variable, [start, end, step], asks, |writer| writer.block(body));
             }
@@ -56,8 +56,8 @@ impl Writer<'_> {
             // lowered before.
             StmtKind::Barrier { .. }
             | StmtKind::Fence { .. }
-            | StmtKind::Collect(..)
-            | StmtKind::Broadcast(..) => {}
+            | StmtKind::Collect { .. }
+            | StmtKind::Broadcast { .. } => {}
         }
     }
 

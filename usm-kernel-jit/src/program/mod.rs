@@ -327,7 +327,7 @@ fn inspector_of(kernel: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusa
 fn has_atomics(kernel: &Kernel) -> bool {
     let mut has = kernel.arrays.iter().any(|array| matches!(array.space, Space::Atomic));
     let mut note = |stmt: &Stmt| {
-        if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+        if let StmtKind::Atomic { array, .. } | StmtKind::CompareExchange { array, .. } = &stmt.kind {
             has |= kernel.array(*array).space.is_parameter();
         }
     };

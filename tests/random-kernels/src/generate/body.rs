@@ -86,9 +86,9 @@ impl Generator {
         let value = self.for_element(element, 1);
         let array = self.array("private", element, Space::Private(len));
         let index = self.of(counter);
-        let store = self.stmt(StmtKind::Store(array, index, value));
+        let store = self.stmt(StmtKind::Store { array, index, value });
         let (start, end, step) = (self.number(0), self.number(len), self.number(1));
-        body.push(self.stmt(StmtKind::For(counter, start, end, step, vec![store])));
+        body.push(self.stmt(StmtKind::For { variable: counter, start, end, step, body: vec![store] }));
     }
 
     fn block(&mut self, count: u64, depth: u32, body: &mut Vec<Stmt>) {
@@ -111,7 +111,7 @@ impl Generator {
                 let condition = self.expr(Scalar::Bool, 2);
                 let way = self.random.percent(50);
                 let leave = self.stmt(if way { StmtKind::Break } else { StmtKind::Continue });
-                body.push(self.stmt(StmtKind::If(condition, vec![leave], Vec::new())));
+                body.push(self.stmt(StmtKind::If { condition, then: vec![leave], other: Vec::new() }));
             }
             _ => self.leave(body),
         }
@@ -139,7 +139,7 @@ impl Generator {
         let is_local = matches!(found.space, Space::Local(_));
         let value = self.for_element(found.element, DEPTH);
         let index = self.of(if is_local { self.local } else { self.item });
-        body.push(self.stmt(StmtKind::Store(array, index, value)));
+        body.push(self.stmt(StmtKind::Store { array, index, value }));
     }
 
     /// A value for an element of this type.
@@ -169,7 +169,7 @@ impl Generator {
             Space::Private(len) => {
                 let value = self.for_element(self.kernel.array(id).element, DEPTH);
                 let index = self.index(len);
-                body.push(self.stmt(StmtKind::Store(id, index, value)));
+                body.push(self.stmt(StmtKind::Store { array: id, index, value }));
             }
             _ => {}
         }
@@ -197,7 +197,7 @@ impl Generator {
         }
         // The old value that an item gets depends on the order, so the program does not use it.
         let old = self.random.percent(30).then(|| self.variable("old", value.ty));
-        body.push(self.stmt(StmtKind::Atomic(operation, array, index, value, old)));
+        body.push(self.stmt(StmtKind::Atomic { operation, array, index, value, old }));
     }
 
     /// Generates a part that only some items may run, and restores the state after it.
@@ -245,7 +245,7 @@ impl Generator {
         let after = core::mem::replace(&mut self.states, before);
         let other = if self.random.percent(50) { self.inside(!uniform, count, depth) } else { Vec::new() };
         self.join(&after);
-        body.push(self.stmt(StmtKind::If(condition, then, other)));
+        body.push(self.stmt(StmtKind::If { condition, then, other }));
         self.add_barrier_if_fresh(body);
     }
 
@@ -298,7 +298,13 @@ impl Generator {
         }
         self.known.retain(|known| *known != counter);
         self.loops.pop();
-        body.push(self.stmt(StmtKind::For(counter, start, literal(end), literal(step), inner)));
+        body.push(self.stmt(StmtKind::For {
+            variable: counter,
+            start,
+            end: literal(end),
+            step: literal(step),
+            body: inner,
+        }));
     }
 
     /// After a barrier, all written local memory is shared.
@@ -375,7 +381,7 @@ impl Generator {
         let variable = self.variable("collected", ty);
         if self.random.percent(25) {
             let from = self.index(self.group + 2);
-            body.push(self.stmt(StmtKind::Broadcast(variable, value, from)));
+            body.push(self.stmt(StmtKind::Broadcast { variable, value, from }));
         } else {
             let all =
                 [Binary::Add, Binary::Min, Binary::Max, Binary::Mul, Binary::And, Binary::Or, Binary::Xor];
@@ -384,7 +390,7 @@ impl Generator {
                 .filter(|operator| operator.collects(ty) && !(ty.is_float() && *operator == Binary::Mul))
                 .collect();
             let (collection, operator) = (*self.random.pick(Collection::ALL), *self.random.pick(&all));
-            body.push(self.stmt(StmtKind::Collect(collection, operator, variable, value)));
+            body.push(self.stmt(StmtKind::Collect { collection, operator, variable, value }));
         }
         // A collective is a barrier too: shared memory must not be written before the next one, and
         // own elements stay own.
@@ -403,6 +409,6 @@ impl Generator {
         }
         let condition = self.expr(Scalar::Bool, 2);
         let end = self.stmt(StmtKind::Return);
-        body.push(self.stmt(StmtKind::If(condition, vec![end], Vec::new())));
+        body.push(self.stmt(StmtKind::If { condition, then: vec![end], other: Vec::new() }));
     }
 }

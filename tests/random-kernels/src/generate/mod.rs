@@ -312,6 +312,14 @@ impl Generator {
 
     pub(crate) fn select(&mut self, condition: Expr, one: Expr, two: Expr) -> Expr {
         let (place, ty) = (self.place(), one.ty);
-        Expr { kind: ExprKind::Select(Box::new(condition), Box::new(one), Box::new(two)), ty, place }
+        Expr {
+            kind: ExprKind::Select {
+                condition: Box::new(condition),
+                then: Box::new(one),
+                other: Box::new(two),
+            },
+            ty,
+            place,
+        }
     }
 }

@@ -81,7 +81,7 @@ fn is_small(body: &[Stmt]) -> bool {
         &mut |stmt| {
             statements += 1;
             is_plain &=
-                !matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..) | StmtKind::Barrier { .. });
+                !matches!(stmt.kind, StmtKind::While(..) | StmtKind::For { .. } | StmtKind::Barrier { .. });
         },
         &mut |_| (),
     );

@@ -53,7 +53,7 @@ impl Writer<'_> {
                 let wide = self.ty(wide(expr.ty));
                 format!("(({c})(({wide})0 - ({wide})({})))", self.expr(operand))
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.expr(left), self.expr(right));
                 self.binary(*operator, left.ty, &one, &two, right)
             }
@@ -76,10 +76,10 @@ impl Writer<'_> {
                 let [bits, number] = self.bits_of(number);
                 format!("{}({value})", if expr.ty.is_integer() { bits } else { number })
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 // A conditional of narrow integers would have type `int`, which functions such as
                 // `min` do not accept beside a narrow integer.
-                format!("(({c})({} ? {} : {}))", self.expr(condition), self.expr(one), self.expr(two))
+                format!("(({c})({} ? {} : {}))", self.expr(condition), self.expr(then), self.expr(other))
             }
             ExprKind::Math(Math::Erf, arguments)
                 if expr.ty == Scalar::F32 && self.dialect == Dialect::OpenCl =>

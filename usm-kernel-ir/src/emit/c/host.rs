@@ -297,8 +297,8 @@ impl Host<'_, '_> {
         let (mut is_atomic, mut has_loop) = (false, false);
         for stmt in body {
             let mut note = |stmt: &Stmt| {
-                is_atomic |= matches!(stmt.kind, StmtKind::Atomic(..) | StmtKind::CompareExchange(..));
-                has_loop |= matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..));
+                is_atomic |= matches!(stmt.kind, StmtKind::Atomic { .. } | StmtKind::CompareExchange { .. });
+                has_loop |= matches!(stmt.kind, StmtKind::While(..) | StmtKind::For { .. });
             };
             for_each(core::slice::from_ref(*stmt), &mut note, &mut |_| ());
         }

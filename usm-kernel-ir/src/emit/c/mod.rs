@@ -153,7 +153,7 @@ impl<'k> Writer<'k> {
         let mut wide = false;
         kernel.for_each(
             &mut |stmt| {
-                if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                if let StmtKind::Atomic { array, .. } | StmtKind::CompareExchange { array, .. } = &stmt.kind {
                     wide |= kernel.array(*array).element.bits() == 64;
                 }
             },

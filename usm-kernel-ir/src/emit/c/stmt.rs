@@ -55,19 +55,19 @@ impl Writer<'_> {
                 let line = format!("{} = {};", self.variable_name(*variable), self.expr(value));
                 self.line(depth, &line);
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let (index, check) = self.index(*array, index, stmt.place);
                 let line = format!("{} = {}", self.element(*array, &index), self.expr(value));
                 self.access(check, None, &line, depth);
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, check) = self.index(*array, index, stmt.place);
                 let to = format!("&{}[{index}]", self.array_name(*array));
                 let value = self.expr(value);
                 let call = self.atomic(*operation, *array, &to, &value);
                 self.access(check, *old, &call, depth);
             }
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let (index, check) = self.index(*array, index, stmt.place);
                 let to = format!("&{}[{index}]", self.array_name(*array));
                 let (expected, new) = (self.expr(expected), self.expr(new));
@@ -75,8 +75,8 @@ impl Writer<'_> {
                 self.access(check, *old, &call, depth);
             }
             // Lowered before.
-            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
-            StmtKind::If(condition, then, other) => {
+            StmtKind::Collect { .. } | StmtKind::Broadcast { .. } => {}
+            StmtKind::If { condition, then, other } => {
                 let condition = self.expr(condition);
                 self.line(depth, &format!("if ({condition}) {{"));
                 self.block(then, depth + 1);
@@ -100,7 +100,7 @@ impl Writer<'_> {
                 self.breaks.pop();
                 self.line(depth, "}");
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let failed = if is_together { TOGETHER } else { ALONE };
                 let round = Round {
                     word: self.before_loop(body),

@@ -46,8 +46,8 @@ impl<'k> Strips<'k> {
             for_each(
                 stmts,
                 &mut |stmt| match &stmt.kind {
-                    StmtKind::Store(array, ..) => note(&kernel.array(*array).space),
-                    StmtKind::Set(..) | StmtKind::If(..) | StmtKind::For(..) => {}
+                    StmtKind::Store { array, .. } => note(&kernel.array(*array).space),
+                    StmtKind::Set(..) | StmtKind::If { .. } | StmtKind::For { .. } => {}
                     StmtKind::Break | StmtKind::Continue => {}
                     // An item may wait for an earlier one.
                     _ => goes = false,
@@ -111,7 +111,7 @@ type Around<'k> = (VarId, [&'k Expr; 3], Vec<&'k Stmt>);
 
 /// The parts of a loop that may go around the items of a row.
 fn outer_loop<'k>((kernel, homes, rows, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around<'k>> {
-    let StmtKind::For(variable, start, end, step, inner) = &stmt.kind else { return None };
+    let StmtKind::For { variable, start, end, step, body: inner } = &stmt.kind else { return None };
     let is_short = match (&start.kind, &end.kind) {
         (ExprKind::Literal(start), ExprKind::Literal(end)) => end.bits.wrapping_sub(start.bits) <= ROUNDS,
         _ => false,
@@ -132,7 +132,7 @@ fn outer_loop<'k>((kernel, homes, rows, body): Phase<'_>, stmt: &'k Stmt) -> Opt
 fn leaves_loop(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Break | StmtKind::Continue => true,
-        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves_loop),
+        StmtKind::If { then, other, .. } => then.iter().chain(other).any(leaves_loop),
         _ => false,
     }
 }

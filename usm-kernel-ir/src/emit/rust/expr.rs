@@ -63,7 +63,7 @@ impl Writer<'_> {
                 format!("(-{})", self.expr(operand))
             }
             ExprKind::Unary(Unary::Neg, operand) => format!("({}).wrapping_neg()", self.expr(operand)),
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.expr(left), self.expr(right));
                 self.binary(*operator, left.ty, &one, &two, right)
             }
@@ -73,12 +73,12 @@ impl Writer<'_> {
             ExprKind::Cast(operand) => format!("({} as {ty})", self.expr(operand)),
             ExprKind::Bits(operand) if expr.ty.is_integer() => format!("({}).to_bits()", self.expr(operand)),
             ExprKind::Bits(operand) => format!("{ty}::from_bits({})", self.expr(operand)),
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 format!(
                     "(if {} {{ {} }} else {{ {} }})",
                     self.expr(condition),
-                    self.expr(one),
-                    self.expr(two)
+                    self.expr(then),
+                    self.expr(other)
                 )
             }
             ExprKind::Math(function, arguments) => {

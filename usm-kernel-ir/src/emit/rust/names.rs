@@ -78,7 +78,8 @@ pub(super) fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {
                 for stmt in body {
                     let stmts = core::slice::from_ref(*stmt);
                     // Private arrays have no atomic operations.
-                    let stores = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store(array, ..) if array == id);
+                    let stores =
+                        |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store { array, .. } if array == id);
                     for_each(stmts, &mut |stmt| uses |= stores(stmt), &mut |_| ());
                     for_each(stmts, &mut |_| (), &mut |expr| {
                         uses |= matches!(expr.kind, ExprKind::Load(array, _) if array == id)

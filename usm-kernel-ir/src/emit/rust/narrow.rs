@@ -210,7 +210,7 @@ impl Writer<'_> {
                 {
                     prelude.push(*first);
                 }
-                StmtKind::If(condition, then, other)
+                StmtKind::If { condition, then, other }
                     if other.is_empty() && matches!(then[..], [Stmt { kind: StmtKind::Return, .. }]) =>
                 {
                     match self.bound(condition, false) {
@@ -218,7 +218,7 @@ impl Writer<'_> {
                         None => break,
                     }
                 }
-                StmtKind::If(condition, then, other) if other.is_empty() && others.is_empty() => {
+                StmtKind::If { condition, then, other } if other.is_empty() && others.is_empty() => {
                     let mut conditions = Vec::new();
                     self.conjunction(condition, &mut bounds, &mut conditions);
                     return (bounds, prelude, Rest::If(conditions, then.iter().collect()));
@@ -236,12 +236,12 @@ impl Writer<'_> {
         bounds: &mut Vec<Bound>,
         others: &mut Vec<(&'s Expr, Option<usize>)>,
     ) {
-        if let ExprKind::Binary(Binary::AndThen, left, right) = &condition.kind {
+        if let ExprKind::Binary { operator: Binary::AndThen, left, right } = &condition.kind {
             self.conjunction(left, bounds, others);
             self.conjunction(right, bounds, others);
             return;
         }
-        if let ExprKind::Binary(Binary::Eq, left, right) = &condition.kind {
+        if let ExprKind::Binary { operator: Binary::Eq, left, right } = &condition.kind {
             // Equal means neither above nor below.
             let [low, high] = [Binary::Ge, Binary::Le].map(|operator| {
                 self.bound(
@@ -271,7 +271,7 @@ impl Writer<'_> {
     /// A comparison of an id, or of an id and a number, with a value that is the same for all items
     /// and reads no memory.
     pub(super) fn bound(&mut self, condition: &Expr, truth: bool) -> Option<Bound> {
-        let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
+        let ExprKind::Binary { operator, left, right } = &condition.kind else { return None };
         let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {
             (Some(id), None) => (id, right, false),
             (None, Some(id)) => (id, left, true),
@@ -315,7 +315,9 @@ impl Writer<'_> {
 
     /// An id and a number that is the same for all items.
     pub(super) fn shifted(&self, sum: &Expr) -> Option<((bool, u8), Expr)> {
-        let ExprKind::Binary(Binary::Add, one, two) = &sum.kind else { return None };
+        let ExprKind::Binary { operator: Binary::Add, left: one, right: two } = &sum.kind else {
+            return None;
+        };
         let (id, shift) = match (self.place_of(one), self.place_of(two)) {
             (Some(id), None) => (id, two),
             (None, Some(id)) => (id, one),

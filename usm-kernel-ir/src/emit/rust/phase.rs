@@ -141,7 +141,7 @@ impl Writer<'_> {
             for_each(
                 stmts,
                 &mut |stmt| {
-                    if let StmtKind::Store(array, ..) = stmt.kind {
+                    if let StmtKind::Store { array, .. } = stmt.kind {
                         found.push(array);
                     }
                 },
@@ -158,7 +158,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn is_narrow(&mut self, stmt: &Stmt) -> bool {
-        let StmtKind::If(condition, _, other) = &stmt.kind else { return false };
+        let StmtKind::If { condition, other, .. } = &stmt.kind else { return false };
         let (mut bounds, mut conditions) = (Vec::new(), Vec::new());
         self.conjunction(condition, &mut bounds, &mut conditions);
         other.is_empty() && !bounds.is_empty()
@@ -167,10 +167,10 @@ impl Writer<'_> {
     /// Whether a loop may surround the loop over the last dimension: its bounds are the same for a
     /// row of items, and values that its rounds change live across phases anyway.
     pub(super) fn surrounds_rows(&self, stmt: &Stmt) -> bool {
-        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let StmtKind::For { variable, start, end, step, body } = &stmt.kind else { return false };
         let plain = |stmt: &Stmt| match stmt.kind {
             StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] != Home::Group,
-            StmtKind::Store(..) => true,
+            StmtKind::Store { .. } => true,
             _ => false,
         };
         let sums = body.iter().any(|stmt| {
@@ -181,7 +181,7 @@ impl Writer<'_> {
         for_each(
             body,
             &mut |stmt| {
-                if let StmtKind::Store(array, ..) = stmt.kind {
+                if let StmtKind::Store { array, .. } = stmt.kind {
                     note(array);
                 }
             },
@@ -212,7 +212,7 @@ impl Writer<'_> {
     /// Their sums lie in an array that the compiler keeps in registers.
     pub(super) fn rows(&mut self, piece: &[&Stmt]) -> bool {
         let [stmt] = piece else { return false };
-        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let StmtKind::For { variable, start, end, step, body } = &stmt.kind else { return false };
         let Some(width) = self.row_width().filter(|_| self.surrounds_rows(stmt)) else { return false };
         let (kernel, d) = (self.kernel, self.kernel.dimensions);
         let last = d - 1;
@@ -329,16 +329,22 @@ impl Writer<'_> {
 fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
     let mut out = Vec::new();
     for stmt in body {
-        if let StmtKind::Store(array, index, value) = &stmt.kind {
-            if let ExprKind::Select(condition, one, two) = &value.kind {
+        if let StmtKind::Store { array, index, value } = &stmt.kind {
+            if let ExprKind::Select { condition, then, other } = &value.kind {
                 let reads = [index, value].into_iter().any(|part| reads(part, *array));
-                if matches!(two.kind, ExprKind::Literal(_)) && !reads {
+                if matches!(other.kind, ExprKind::Literal(_)) && !reads {
                     let store = |value: &Expr| {
-                        Stmt::new(StmtKind::Store(*array, index.clone(), value.clone()), stmt.place)
+                        Stmt::new(
+                            StmtKind::Store { array: *array, index: index.clone(), value: value.clone() },
+                            stmt.place,
+                        )
                     };
-                    out.push(store(two));
-                    let then = vec![store(one)];
-                    out.push(Stmt::new(StmtKind::If((**condition).clone(), then, Vec::new()), stmt.place));
+                    out.push(store(other));
+                    let then = vec![store(then)];
+                    out.push(Stmt::new(
+                        StmtKind::If { condition: (**condition).clone(), then, other: Vec::new() },
+                        stmt.place,
+                    ));
                     continue;
                 }
             }
@@ -352,10 +358,13 @@ fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
 /// [`plain_stores`] writes them.
 fn is_overwritten(piece: &[&Stmt], next: &[&Stmt]) -> bool {
     let ([one], [two]) = (piece, next) else { return false };
-    let (StmtKind::Store(array, index, _), StmtKind::If(_, then, other)) = (&one.kind, &two.kind) else {
+    let (StmtKind::Store { array, index, .. }, StmtKind::If { then, other, .. }) = (&one.kind, &two.kind)
+    else {
         return false;
     };
-    let [Stmt { kind: StmtKind::Store(again, same, value), place }] = then.as_slice() else { return false };
+    let [Stmt { kind: StmtKind::Store { array: again, index: same, value }, place }] = then.as_slice() else {
+        return false;
+    };
     other.is_empty()
         && (array, index, one.place) == (again, same, *place)
         && !reads(index, *array)
@@ -373,7 +382,7 @@ fn reads(expr: &Expr, array: ArrayId) -> bool {
 fn leaves_item(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Break | StmtKind::Continue => true,
-        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves_item),
+        StmtKind::If { then, other, .. } => then.iter().chain(other).any(leaves_item),
         _ => false,
     }
 }

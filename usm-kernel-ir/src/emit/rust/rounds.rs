@@ -187,7 +187,7 @@ fn evaluate(expr: &Expr, variable: VarId, value: u64) -> Option<u64> {
         ExprKind::Unary(operator, one) if integers(&[expr, one]) => {
             Some(unary(*operator, expr.ty, evaluate(one, variable, value)?))
         }
-        ExprKind::Binary(operator, one, two) if integers(&[expr, one, two]) => {
+        ExprKind::Binary { operator, left: one, right: two } if integers(&[expr, one, two]) => {
             let (left, right) = (evaluate(one, variable, value)?, evaluate(two, variable, value)?);
             Some(compute(*operator, one.ty, left, right))
         }

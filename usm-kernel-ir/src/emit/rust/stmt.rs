@@ -15,18 +15,18 @@ impl Writer<'_> {
                 let value = self.expr(value);
                 self.set(*variable, &value);
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let element = self.kernel.array(*array).element;
                 let (index, value) = (self.expr(index), self.expr(value));
                 let value = if element == Scalar::Bool { format!("({value}) as u8") } else { value };
                 let line = self.store(*array, &index, &value, stmt.place);
                 self.line(&line);
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, value) = (self.expr(index), self.expr(value));
                 self.atomic(*operation, *array, &index, &value, *old, stmt.place);
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let condition = self.expr(condition);
                 self.line(&format!("if {condition} {{"));
                 then.iter().for_each(|stmt| self.stmt(stmt, item));
@@ -41,7 +41,7 @@ impl Writer<'_> {
                 self.line(&format!("while {condition} {{"));
                 self.inner(body, item);
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 self.counting(*variable, [start, end, step]);
                 self.inner(body, item);
             }
@@ -49,7 +49,7 @@ impl Writer<'_> {
             StmtKind::Continue if self.loops.is_empty() => self.line(&format!("continue 'item_{item};")),
             StmtKind::Continue => self.line("continue;"),
             StmtKind::Return => self.line(&format!("continue 'item_{item};")),
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let index = self.expr(index);
                 let values = [self.expr(expected), self.expr(new)];
                 self.compare_exchange(*array, &index, values, *old, stmt.place);
@@ -57,8 +57,8 @@ impl Writer<'_> {
             // Barriers lie between phases, and collective operations are lowered. A thread's own
             // accesses are in order; the end of the launch makes them visible to others.
             StmtKind::Barrier { .. }
-            | StmtKind::Collect(..)
-            | StmtKind::Broadcast(..)
+            | StmtKind::Collect { .. }
+            | StmtKind::Broadcast { .. }
             | StmtKind::Fence { global: false, .. } => {}
             // Other groups may run in other threads.
             StmtKind::Fence { .. } => {

@@ -65,15 +65,15 @@ impl Writer<'_> {
                 };
                 self.op(op, ty, &[value])
             }
-            ExprKind::Binary(Binary::AndThen, left, right) => {
+            ExprKind::Binary { operator: Binary::AndThen, left, right } => {
                 let no = Expr::literal(Literal::bool(false), right.place);
                 self.select(left, right, &no)
             }
-            ExprKind::Binary(Binary::OrElse, left, right) => {
+            ExprKind::Binary { operator: Binary::OrElse, left, right } => {
                 let yes = Expr::literal(Literal::bool(true), right.place);
                 self.select(left, &yes, right)
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.expr(left), self.expr(right));
                 self.binary(*operator, (left.ty, one), (right.ty, two), ty)
             }
@@ -87,7 +87,7 @@ impl Writer<'_> {
                 let is_half = operand.ty.is_half() || expr.ty.is_half();
                 if is_half { value } else { self.op(Op::Bitcast, ty, &[value]) }
             }
-            ExprKind::Select(condition, one, two) => self.select(condition, one, two),
+            ExprKind::Select { condition, then, other } => self.select(condition, then, other),
             ExprKind::Math(function, arguments) => {
                 let number = match function {
                     Math::Acos => 0,

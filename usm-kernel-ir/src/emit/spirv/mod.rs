@@ -103,7 +103,7 @@ fn has_wide_atomics(kernel: &Kernel) -> bool {
     let mut wide = false;
     kernel.for_each(
         &mut |stmt| {
-            if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+            if let StmtKind::Atomic { array, .. } | StmtKind::CompareExchange { array, .. } = &stmt.kind {
                 wide |= kernel.array(*array).element.bits() == 64;
             }
         },

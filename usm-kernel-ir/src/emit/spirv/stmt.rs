@@ -53,13 +53,13 @@ impl Writer<'_> {
                 let value = self.expr(value);
                 self.set(*variable, value);
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let access = self.access_of(*array, value);
                 let (index, value) = (self.expr(index), self.expr(value));
                 let store = |writer: &mut Self| writer.store_element(*array, index, value, access);
                 self.change((*array, index, stmt.place), store, |_| ());
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, value) = (self.expr(index), self.expr(value));
                 self.change(
                     (*array, index, stmt.place),
@@ -67,7 +67,7 @@ impl Writer<'_> {
                     |writer| writer.set_none(*old),
                 );
             }
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let (index, expected, new) = (self.expr(index), self.expr(expected), self.expr(new));
                 self.change(
                     (*array, index, stmt.place),
@@ -76,7 +76,7 @@ impl Writer<'_> {
                 );
             }
             // Lowered before.
-            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
+            StmtKind::Collect { .. } | StmtKind::Broadcast { .. } => {}
             StmtKind::Fence { local, global } => {
                 let semantics = SEQUENTIAL
                     | if *local { LOCAL_MEMORY } else { 0 }
@@ -85,7 +85,7 @@ impl Writer<'_> {
                 let semantics = self.number(Scalar::U32, u64::from(semantics));
                 self.builder.memory_barrier(scope, semantics).expect("a block is open");
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let condition = self.expr(condition);
                 let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
                 self.fork(condition, yes, no);
@@ -110,7 +110,7 @@ impl Writer<'_> {
                 self.jump(head);
                 self.begin(Some(end));
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 self.counting(*variable, [start, end, step], body, is_together);
             }
             StmtKind::Break => {

@@ -17,15 +17,15 @@ impl Walker<'_> {
     fn assume_all(&mut self, condition: &Expr, truth: bool, state: &mut State) {
         match &condition.kind {
             ExprKind::Unary(Unary::Not, inner) => self.assume_all(inner, !truth, state),
-            ExprKind::Binary(Binary::AndThen | Binary::And, left, right) if truth => {
+            ExprKind::Binary { operator: Binary::AndThen | Binary::And, left, right } if truth => {
                 self.assume_all(left, true, state);
                 self.assume_all(right, true, state);
             }
-            ExprKind::Binary(Binary::OrElse | Binary::Or, left, right) if !truth => {
+            ExprKind::Binary { operator: Binary::OrElse | Binary::Or, left, right } if !truth => {
                 self.assume_all(left, false, state);
                 self.assume_all(right, false, state);
             }
-            ExprKind::Binary(operator, left, right) if left.ty.is_integer() && operator.compares() => {
+            ExprKind::Binary { operator, left, right } if left.ty.is_integer() && operator.compares() => {
                 let (one, two) = (self.value(left, state), self.value(right, state));
                 let exact =
                     (self.exact(&one, left.ty, &state.guards), self.exact(&two, left.ty, &state.guards));

@@ -178,7 +178,7 @@ impl Walker<'_> {
             let (Some(start), [Some(value)]) = (&before.variables[variable.0 as usize], &updates[..]) else {
                 continue;
             };
-            let ExprKind::Binary(operator, left, right) = &value.kind else { continue };
+            let ExprKind::Binary { operator, left, right } = &value.kind else { continue };
             if !matches!(left.kind, ExprKind::Variable(found) if found == variable) || !value.ty.is_integer()
             {
                 continue;
@@ -263,7 +263,7 @@ impl Walker<'_> {
 fn is_left(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt.kind {
         StmtKind::Break => true,
-        StmtKind::While(..) | StmtKind::For(..) => false,
+        StmtKind::While(..) | StmtKind::For { .. } => false,
         _ => stmt.blocks().into_iter().any(is_left),
     })
 }
@@ -282,7 +282,7 @@ fn updates_of<'s>(body: &'s [Stmt], variable: VarId, updates: &mut Vec<Option<&'
         for block in stmt.blocks() {
             updates_of(block, variable, updates);
         }
-        if matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..)) {
+        if matches!(stmt.kind, StmtKind::While(..) | StmtKind::For { .. }) {
             updates[before..].fill(None);
         }
     }

@@ -196,12 +196,12 @@ impl Walker<'_> {
                 let known = self.value(value, state);
                 state.variables[variable.0 as usize] = Some(known);
             }
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let _ = self.value(value, state);
                 let index = self.value(index, state);
                 self.access(*array, Kind::Write, index, stmt.place, state);
             }
-            StmtKind::Atomic(_, array, index, value, old) => {
+            StmtKind::Atomic { array, index, value, old, .. } => {
                 let _ = self.value(value, state);
                 let index = self.value(index, state);
                 self.access(*array, Kind::Atomic, index, stmt.place, state);
@@ -209,8 +209,8 @@ impl Walker<'_> {
                     state.variables[old.0 as usize] = None;
                 }
             }
-            StmtKind::CompareExchange(array, index, values, old) => {
-                for value in values {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
+                for value in [expected, new] {
                     let _ = self.value(value, state);
                 }
                 let index = self.value(index, state);
@@ -219,17 +219,17 @@ impl Walker<'_> {
                     state.variables[old.0 as usize] = None;
                 }
             }
-            StmtKind::Collect(_, _, variable, value) => {
+            StmtKind::Collect { variable, value, .. } => {
                 let _ = self.value(value, state);
                 state.variables[variable.0 as usize] = None;
                 self.close(state);
             }
-            StmtKind::Broadcast(variable, value, from) => {
+            StmtKind::Broadcast { variable, value, from } => {
                 let _ = (self.value(value, state), self.value(from, state));
                 state.variables[variable.0 as usize] = None;
                 self.close(state);
             }
-            StmtKind::If(condition, then, other) => self.branch(condition, then, other, state),
+            StmtKind::If { condition, then, other } => self.branch(condition, then, other, state),
             StmtKind::While(condition, body) => {
                 let mut behind = Vec::new();
                 self.rounds(stmt, body, state, &mut |walker, before, state| {
@@ -241,7 +241,7 @@ impl Walker<'_> {
                     state.variables[variable.0 as usize] = Some(known);
                 }
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let (start, end, step) =
                     (self.value(start, state), self.value(end, state), self.value(step, state));
                 let ty = self.kernel.variable(*variable).ty;

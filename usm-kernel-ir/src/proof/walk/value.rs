@@ -79,7 +79,7 @@ impl Walker<'_> {
                     _ => self.unknown_of(expr, None, None, Needs::none()),
                 }
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let one = self.value(left, state);
                 let guards = state.guards.len();
                 match operator {
@@ -116,20 +116,20 @@ impl Walker<'_> {
                     }
                 }
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 let _ = self.value(condition, state);
                 let guards = state.guards.len();
                 self.assume(condition, true, state);
-                let one = self.value(one, state);
-                let mut is_exact = self.is_exact(&one, expr.ty, &state.guards);
-                let first = self.interval(&one.sum, &state.guards);
+                let then = self.value(then, state);
+                let mut is_exact = self.is_exact(&then, expr.ty, &state.guards);
+                let first = self.interval(&then.sum, &state.guards);
                 state.guards.truncate(guards);
                 self.assume(condition, false, state);
-                let two = self.value(two, state);
-                is_exact &= self.is_exact(&two, expr.ty, &state.guards);
-                let second = self.interval(&two.sum, &state.guards);
+                let other = self.value(other, state);
+                is_exact &= self.is_exact(&other, expr.ty, &state.guards);
+                let second = self.interval(&other.sum, &state.guards);
                 state.guards.truncate(guards);
-                let mut needs = one.needs.and(&two.needs);
+                let mut needs = then.needs.and(&other.needs);
                 let [low, high] = hull(first.ends(&mut needs), second.ends(&mut needs));
                 if is_exact {
                     self.unknown_of(expr, low, high, needs)

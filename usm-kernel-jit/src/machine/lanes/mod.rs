@@ -89,11 +89,11 @@ impl Writer<'_> {
     fn stmt_lanes(&mut self, row: &mut Row, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Set(variable, value) => self.set_lanes(row, *variable, value),
-            StmtKind::Store(array, index, value) => {
+            StmtKind::Store { array, index, value } => {
                 let (ty, value) = (value.ty, self.lanes(row, value));
                 self.store_lanes(row, *array, index, ty, &value);
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 if row.shapes.of(self.kernel, condition) == Shape::One {
                     // Separate calls, because both closures would borrow the row.
                     let blocks = self.open(condition);
@@ -108,15 +108,15 @@ impl Writer<'_> {
             StmtKind::While(condition, body) => {
                 self.repeat(condition, |writer| writer.block_lanes(row, body));
             }
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let (bounds, asks) = ([start, end, step], !stmt.is_short_loop());
                 self.counting(*variable, bounds, asks, |writer| writer.block_lanes(row, body));
             }
-            StmtKind::Atomic(operation, array, index, value, old) => {
+            StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, value) = (self.lanes(row, index), self.lanes(row, value));
                 self.atomic_lanes(row, *operation, (*array, stmt.place), (&index, &value), *old);
             }
-            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let index = self.lanes(row, index);
                 let [expected, new] = [expected, new].map(|side| self.lanes(row, side));
                 let ty = self.kernel.array(*array).element;
@@ -197,11 +197,11 @@ impl Writer<'_> {
                 let [all, none] = self.decided(row, operand);
                 return [none, all];
             }
-            ExprKind::Binary(
-                operator @ (Binary::AndThen | Binary::OrElse | Binary::And | Binary::Or),
+            ExprKind::Binary {
+                operator: operator @ (Binary::AndThen | Binary::OrElse | Binary::And | Binary::Or),
                 left,
                 right,
-            ) => {
+            } => {
                 let [[all, none], [too, neither]] = [left, right].map(|side| self.decided(row, side));
                 let ins = self.builder.ins();
                 return if matches!(operator, Binary::AndThen | Binary::And) {
@@ -210,9 +210,11 @@ impl Writer<'_> {
                     [ins.bor(all, too), self.builder.ins().band(none, neither)]
                 };
             }
-            ExprKind::Binary(operator @ (Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge), left, right)
-                if left.ty.is_integer() =>
-            {
+            ExprKind::Binary {
+                operator: operator @ (Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge),
+                left,
+                right,
+            } if left.ty.is_integer() => {
                 let shapes = [left, right].map(|side| row.shapes.of(self.kernel, side));
                 if let [Shape::Line(step), Shape::One] | [Shape::One, Shape::Line(step)] = shapes {
                     return self.decided_by_ends(*operator, [left, right], shapes[0] == Shape::One, step);

@@ -37,7 +37,7 @@ impl Writer<'_> {
                 };
                 values.into_iter().map(|value| negate(self, value)).collect()
             }
-            ExprKind::Binary(operator, left, right) => {
+            ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.lanes(row, left), self.lanes(row, right));
                 if matches!(operator, Binary::Shl | Binary::Shr) {
                     return self.shifted(*operator, left.ty, one, (two, right.ty));
@@ -53,15 +53,15 @@ impl Writer<'_> {
                 let values = self.spread(value, operand.ty);
                 values.into_iter().map(|value| self.as_type(type_of(expr.ty), value)).collect()
             }
-            ExprKind::Select(condition, one, two) => {
+            ExprKind::Select { condition, then, other } => {
                 let condition = self.lanes(row, condition);
                 let condition = self.spread(condition, Scalar::Bool);
                 let masks = self.masks_for(expr.ty, condition);
-                let [one, two] = [one, two].map(|side| {
+                let [then, other] = [then, other].map(|side| {
                     let value = self.lanes(row, side);
                     self.spread(value, expr.ty)
                 });
-                self.blended(&masks, &one, &two)
+                self.blended(&masks, &then, &other)
             }
             ExprKind::Math(function, arguments) => {
                 let values: Vec<Lanes> = arguments.iter().map(|argument| self.lanes(row, argument)).collect();

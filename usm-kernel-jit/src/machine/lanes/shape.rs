@@ -64,7 +64,7 @@ impl Shapes {
                 Shape::Line(_) if expr.ty.bits() > operand.ty.bits() => Shape::Many,
                 other => other,
             },
-            ExprKind::Binary(operator, left, right) if left.ty.is_integer() => {
+            ExprKind::Binary { operator, left, right } if left.ty.is_integer() => {
                 let (one, two) = (of(left), of(right));
                 match (operator, one, two) {
                     (_, Shape::One, Shape::One) => Shape::One,
@@ -155,10 +155,10 @@ impl Planner<'_> {
                 let shape = self.shapes.of(self.kernel, value);
                 self.widen_shape(*variable, shape);
             }
-            StmtKind::Atomic(.., Some(old)) | StmtKind::CompareExchange(.., Some(old)) => {
+            StmtKind::Atomic { old: Some(old), .. } | StmtKind::CompareExchange { old: Some(old), .. } => {
                 self.widen_shape(*old, Shape::Many);
             }
-            StmtKind::If(condition, ..) if self.shapes.of(self.kernel, condition) != Shape::One => {
+            StmtKind::If { condition, .. } if self.shapes.of(self.kernel, condition) != Shape::One => {
                 // A variable that only some items set differs, unless no item reads it afterwards.
                 let (mut found, mut sets) = (Vec::new(), Vec::new());
                 named(stmt, &mut found, &mut sets);
@@ -186,27 +186,27 @@ impl Planner<'_> {
             |block: &[Stmt], apart| block.iter().all(|stmt| self.runs_together(stmt, apart, rows));
         goes && match &stmt.kind {
             StmtKind::Set(..) | StmtKind::Fence { .. } | StmtKind::Barrier { .. } => true,
-            StmtKind::Store(array, index, _) => {
+            StmtKind::Store { array, index, .. } => {
                 let shape = self.shapes.of(self.kernel, index);
                 *rows |= matches!(shape, Shape::Line(1 | -1));
                 !matches!(self.kernel.array(*array).space, Space::Private(_))
             }
-            StmtKind::If(condition, then, other) => {
+            StmtKind::If { condition, then, other } => {
                 let apart = apart || !alike(condition);
                 block(then, apart) && block(other, apart)
             }
             StmtKind::While(condition, body) => alike(condition) && block(body, false),
-            StmtKind::For(variable, start, end, step, body) => {
+            StmtKind::For { variable, start, end, step, body } => {
                 let counter = self.shapes.0[variable.0 as usize];
                 counter == Shape::One && alike(start) && alike(end) && alike(step) && block(body, false)
             }
             StmtKind::Break | StmtKind::Continue => !apart,
-            StmtKind::Atomic(_, array, index, ..) | StmtKind::CompareExchange(array, index, ..) => {
+            StmtKind::Atomic { array, index, .. } | StmtKind::CompareExchange { array, index, .. } => {
                 let shape = self.shapes.of(self.kernel, index);
                 *rows |= matches!(shape, Shape::Line(1 | -1));
                 !matches!(self.kernel.array(*array).space, Space::Private(_))
             }
-            StmtKind::Return | StmtKind::Collect(..) | StmtKind::Broadcast(..) => false,
+            StmtKind::Return | StmtKind::Collect { .. } | StmtKind::Broadcast { .. } => false,
         }
     }
 
@@ -222,8 +222,8 @@ impl Planner<'_> {
             }
             // All operands are evaluated, so none may access memory that only some items may
             // access.
-            ExprKind::Binary(Binary::AndThen | Binary::OrElse, _, right) => !has_load(right),
-            ExprKind::Select(_, one, two) => !has_load(one) && !has_load(two),
+            ExprKind::Binary { operator: Binary::AndThen | Binary::OrElse, right, .. } => !has_load(right),
+            ExprKind::Select { then, other, .. } => !has_load(then) && !has_load(other),
             _ => true,
         };
         here && expr.operands().into_iter().all(|operand| self.evaluates(operand, rows))
