@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::operator::{Binary, Math, Unary, named};
+use crate::builtin::Math;
+use crate::operator::{Binary, Unary, named};
 use crate::print::Print;
 use crate::scalar::{Literal, Scalar};
 use crate::structure::Structure;
@@ -212,7 +213,7 @@ pub enum ExprKind {
         /// The value if it is false.
         other: Box<Expr>,
     },
-    /// A function of floating point numbers.
+    /// A built-in function.
     Math(Math, Vec<Expr>),
 }
 

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod build;
+mod builtin;
 pub mod emit;
 mod error;
 mod inline;
@@ -28,6 +29,7 @@ mod verify;
 mod written;
 mod zero;
 
+pub use builtin::{BUILTINS, Builtin, Math, Meaning};
 pub use error::Refusal;
 pub use inline::without_returns;
 pub use interpret::{
@@ -39,7 +41,7 @@ pub use kernel::{
     Stmt, StmtKind, Value, ValueId, VarId, Variable,
 };
 pub use lower::{with_extents_at, without_collections, without_extents};
-pub use operator::{Binary, Math, Unary};
+pub use operator::{Binary, Unary};
 pub use phase::{Home, Part, Phases, definition, needed, needs_item, phases};
 pub use scalar::{Literal, Scalar};
 pub use structure::{FieldPlace, Structure};

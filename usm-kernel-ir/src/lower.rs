@@ -9,12 +9,13 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::builtin::Math;
 use crate::inline::without_early_returns;
 use crate::interpret::neutral;
 use crate::kernel::{
     Array, ArrayId, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable,
 };
-use crate::operator::{Binary, Math, Unary};
+use crate::operator::{Binary, Unary};
 use crate::scalar::{Literal, Scalar};
 use crate::zero::with_zeros;
 

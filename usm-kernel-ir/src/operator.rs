@@ -87,84 +87,6 @@ named! {
     }
 }
 
-named! {
-    /// A function of floating point numbers of one type.
-    Math {
-        /// Absolute value.
-        Abs = "abs",
-        /// Square root.
-        Sqrt = "sqrt",
-        /// Rounds down.
-        Floor = "floor",
-        /// Rounds up.
-        Ceil = "ceil",
-        /// Rounds towards zero.
-        Trunc = "trunc",
-        /// `e` to the power of the number.
-        Exp = "exp",
-        /// Natural logarithm.
-        Ln = "ln",
-        /// Sine of radians.
-        Sin = "sin",
-        /// Cosine of radians.
-        Cos = "cos",
-        /// Tangent of radians.
-        Tan = "tan",
-        /// Arc sine in radians.
-        Asin = "asin",
-        /// Arc cosine in radians.
-        Acos = "acos",
-        /// Arc tangent in radians.
-        Atan = "atan",
-        /// Hyperbolic sine.
-        Sinh = "sinh",
-        /// Hyperbolic cosine.
-        Cosh = "cosh",
-        /// Hyperbolic tangent.
-        Tanh = "tanh",
-        /// Inverse hyperbolic sine.
-        Asinh = "asinh",
-        /// Inverse hyperbolic cosine.
-        Acosh = "acosh",
-        /// Inverse hyperbolic tangent.
-        Atanh = "atanh",
-        /// 2 to the power of the number.
-        Exp2 = "exp2",
-        /// `e` to the power of the number, minus 1.
-        ExpM1 = "exp_m1",
-        /// Logarithm to base 2.
-        Log2 = "log2",
-        /// Logarithm to base 10.
-        Log10 = "log10",
-        /// Natural logarithm of the number plus 1.
-        Ln1p = "ln_1p",
-        /// Cube root.
-        Cbrt = "cbrt",
-        /// Rounds to the nearest integer, halves away from zero.
-        Round = "round",
-        /// Rounds to the nearest integer, halves to the even one.
-        RoundEven = "round_ties_even",
-        /// Error function.
-        Erf = "erf",
-        /// 1 minus the error function.
-        Erfc = "erfc",
-        /// Gamma function.
-        Gamma = "gamma",
-        /// Natural logarithm of the gamma function's absolute value.
-        LnGamma = "ln_gamma",
-        /// The first to the power of the second.
-        Pow = "pow",
-        /// Angle in radians of the point with this y and x.
-        Atan2 = "atan2",
-        /// Square root of the sum of two squares.
-        Hypot = "hypot",
-        /// The first with the sign of the second.
-        CopySign = "copysign",
-        /// The product of the first two plus the third, rounded once.
-        MulAdd = "mul_add",
-    }
-}
-
 impl Binary {
     /// Whether a group can collect values with it: the order of the values affects only the
     /// rounding of floating point numbers.
@@ -207,18 +129,6 @@ impl Unary {
         match self {
             Self::Neg => ty.is_signed() || ty.is_float(),
             Self::Not => !ty.is_float() && !ty.is_half(),
-        }
-    }
-}
-
-impl Math {
-    /// Number of its arguments.
-    #[must_use]
-    pub const fn arguments(self) -> usize {
-        match self {
-            Self::MulAdd => 3,
-            Self::Pow | Self::Atan2 | Self::Hypot | Self::CopySign => 2,
-            _ => 1,
         }
     }
 }

@@ -462,7 +462,7 @@ impl Checker<'_> {
                     ));
                 }
                 let ty = arguments[0].ty;
-                if !ty.is_float() {
+                if !function.takes(ty) {
                     return refuse(format!(
                         "`{}` of {ty}: only floating point numbers have it",
                         function.name()

@@ -572,12 +572,7 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
     if let Some(found) = number::method(call, &name, hint, scope)? {
         return Ok(found);
     }
-    let function = match name.as_str() {
-        "powf" => Some(Math::Pow),
-        "pow" => None,
-        other => Math::from_name(other),
-    };
-    let Some(function) = function else {
+    let Some(function) = Math::of_method(&name) else {
         return refuse(
             call.method.span(),
             format!(

@@ -43,7 +43,9 @@ mod _usm {
     #[pymodule_export]
     use crate::exchange::bytes_view::_array_of_bytes;
     #[pymodule_export]
-    use crate::kernel::{PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished, set_threads};
+    use crate::kernel::{
+        _builtins, PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished, set_threads,
+    };
     #[pymodule_export]
     use crate::nrt::PyMemInfo;
     #[pymodule_export]

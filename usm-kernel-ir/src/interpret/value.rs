@@ -1,7 +1,8 @@
 //! Arithmetic on words of [`Literal::bits`].
 
 use super::half;
-use crate::operator::{Binary, Math, Unary};
+use crate::builtin::{Math, Meaning};
+use crate::operator::{Binary, Unary};
 use crate::scalar::{Literal, Scalar};
 
 pub(crate) fn is_less(ty: Scalar, one: u64, two: u64) -> bool {
@@ -144,49 +145,15 @@ pub(crate) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
 
 pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
     let [one, two, three] = words.map(|word| float(ty, word));
-    let value = match function {
-        Math::Abs => libm::fabs(one),
-        Math::Sqrt => libm::sqrt(one),
-        Math::Floor => libm::floor(one),
-        Math::Ceil => libm::ceil(one),
-        Math::Trunc => libm::trunc(one),
-        Math::Exp => libm::exp(one),
-        Math::Ln => libm::log(one),
-        Math::Sin => libm::sin(one),
-        Math::Cos => libm::cos(one),
-        Math::Tan => libm::tan(one),
-        Math::Asin => libm::asin(one),
-        Math::Acos => libm::acos(one),
-        Math::Atan => libm::atan(one),
-        Math::Sinh => libm::sinh(one),
-        Math::Cosh => libm::cosh(one),
-        Math::Tanh => libm::tanh(one),
-        Math::Asinh => libm::asinh(one),
-        Math::Acosh => libm::acosh(one),
-        Math::Atanh => libm::atanh(one),
-        Math::Exp2 => libm::exp2(one),
-        Math::ExpM1 => libm::expm1(one),
-        Math::Log2 => libm::log2(one),
-        Math::Log10 => libm::log10(one),
-        Math::Ln1p => libm::log1p(one),
-        Math::Cbrt => libm::cbrt(one),
-        Math::Round => libm::round(one),
-        Math::RoundEven => libm::rint(one),
-        Math::Erf => libm::erf(one),
-        Math::Erfc => libm::erfc(one),
-        Math::Gamma => libm::tgamma(one),
-        Math::LnGamma => libm::lgamma(one),
-        Math::Pow => libm::pow(one, two),
-        Math::Atan2 => libm::atan2(one, two),
-        Math::Hypot => libm::hypot(one, two),
-        Math::CopySign => libm::copysign(one, two),
-        Math::MulAdd if ty == Scalar::F32 => {
+    match function.builtin().meaning {
+        Meaning::One(call) => rounded(ty, call(one)),
+        Meaning::Two(call) => rounded(ty, call(one, two)),
+        Meaning::Fused { narrow, .. } if ty == Scalar::F32 => {
             let [one, two, three] = words.map(|word| Literal { ty, bits: word }.to_f32());
-            return Literal::f32(libm::fmaf(one, two, three)).bits;
+            Literal::f32(narrow(one, two, three)).bits
         }
-        Math::MulAdd => libm::fma(one, two, three),
-    };
-    rounded(ty, value)
+        Meaning::Fused { wide, .. } => rounded(ty, wide(one, two, three)),
+    }
 }
 
 /// The neutral value of a collective operator.

@@ -6,12 +6,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::tree::{Tree, TreeKind, read};
+use crate::builtin::Math;
 use crate::error::Refusal;
 use crate::kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
     StmtKind, Value, ValueId, VarId, Variable,
 };
-use crate::operator::{Binary, Math, Unary};
+use crate::operator::{Binary, Unary};
 use crate::print::{Format, Part, Print};
 use crate::scalar::{Literal, Scalar};
 use crate::structure::Structure;

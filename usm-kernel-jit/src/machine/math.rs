@@ -1,71 +1,18 @@
 //! Mathematical functions without an instruction: those of the interpreter, in double precision.
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
-use usm_kernel_ir::{Math, Scalar};
+use usm_kernel_ir::{Math, Meaning, Scalar};
 
 use crate::machine::function::Writer;
 
-macro_rules! functions {
-    ($($name:ident($($argument:ident),+) = $math:path;)+) => {
-        $(extern "C" fn $name($($argument: f64),+) -> f64 { libm::$name($($argument),+) })+
-
-        /// The address of a function.
-        pub(crate) fn address(function: Math, ty: Scalar) -> usize {
-            match function {
-                Math::MulAdd if ty == Scalar::F32 => fmaf as extern "C" fn(f32, f32, f32) -> f32 as usize,
-                $($math => {
-                    type Function = extern "C" fn($(functions!(@ $argument)),+) -> f64;
-                    $name as Function as usize
-                })+
-                // These are instructions.
-                Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::RoundEven | Math::Abs => {
-                    fabs as extern "C" fn(f64) -> f64 as usize
-                }
-            }
-        }
-    };
-    (@ $argument:ident) => { f64 };
-}
-
-functions! {
-    exp(x) = Math::Exp;
-    log(x) = Math::Ln;
-    sin(x) = Math::Sin;
-    cos(x) = Math::Cos;
-    tan(x) = Math::Tan;
-    asin(x) = Math::Asin;
-    acos(x) = Math::Acos;
-    atan(x) = Math::Atan;
-    sinh(x) = Math::Sinh;
-    cosh(x) = Math::Cosh;
-    tanh(x) = Math::Tanh;
-    asinh(x) = Math::Asinh;
-    acosh(x) = Math::Acosh;
-    atanh(x) = Math::Atanh;
-    exp2(x) = Math::Exp2;
-    expm1(x) = Math::ExpM1;
-    log2(x) = Math::Log2;
-    log10(x) = Math::Log10;
-    log1p(x) = Math::Ln1p;
-    cbrt(x) = Math::Cbrt;
-    round(x) = Math::Round;
-    erf(x) = Math::Erf;
-    erfc(x) = Math::Erfc;
-    tgamma(x) = Math::Gamma;
-    lgamma(x) = Math::LnGamma;
-    pow(x, y) = Math::Pow;
-    atan2(x, y) = Math::Atan2;
-    hypot(x, y) = Math::Hypot;
-    copysign(x, y) = Math::CopySign;
-    fma(x, y, z) = Math::MulAdd;
-}
-
-extern "C" fn fabs(x: f64) -> f64 {
-    libm::fabs(x)
-}
-
-extern "C" fn fmaf(x: f32, y: f32, z: f32) -> f32 {
-    libm::fmaf(x, y, z)
+/// The address of a built-in function.
+pub(crate) fn address(function: Math, ty: Scalar) -> usize {
+    match function.builtin().meaning {
+        Meaning::One(call) => call as usize,
+        Meaning::Two(call) => call as usize,
+        Meaning::Fused { narrow, .. } if ty == Scalar::F32 => narrow as usize,
+        Meaning::Fused { wide, .. } => wide as usize,
+    }
 }
 
 impl Writer<'_> {

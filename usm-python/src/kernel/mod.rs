@@ -5,6 +5,7 @@
 //! arguments, and a launch's turns on their memory.
 
 mod argument;
+mod builtin;
 mod code;
 mod device;
 mod function;
@@ -15,6 +16,7 @@ mod print;
 mod range;
 mod structure;
 
+pub(crate) use builtin::_builtins;
 pub(crate) use function::PyKernelFunction;
 pub(crate) use host::set_threads;
 pub(crate) use launch::PyLaunch;

@@ -5,8 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Dialect, Writer, plain};
+use crate::builtin::Math;
 use crate::kernel::{Expr, ExprKind, Query, Space};
-use crate::operator::{Binary, Math, Unary};
+use crate::operator::{Binary, Unary};
 use crate::scalar::{Literal, Scalar};
 
 impl Writer<'_> {
@@ -87,18 +88,8 @@ impl Writer<'_> {
                 let argument = self.expr(&arguments[0]);
                 format!("{}({argument})", self.error_function())
             }
-            ExprKind::Math(name, arguments) => {
-                let name = match name {
-                    Math::Gamma => "tgamma",
-                    Math::LnGamma => "lgamma",
-                    Math::Abs => "fabs",
-                    Math::Ln => "log",
-                    Math::ExpM1 => "expm1",
-                    Math::Ln1p => "log1p",
-                    Math::RoundEven => "rint",
-                    Math::MulAdd => "fma",
-                    other => other.name(),
-                };
+            ExprKind::Math(function, arguments) => {
+                let name = function.builtin().c;
                 let suffix = if self.dialect == Dialect::Cuda && expr.ty == Scalar::F32 { "f" } else { "" };
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
                 format!("{name}{suffix}({})", arguments.join(", "))

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Writer;
 use super::names::{rust_literal, rust_type};
 use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space};
-use crate::operator::{Binary, Math, Unary};
+use crate::operator::{Binary, Unary};
 use crate::phase::Home;
 use crate::scalar::Scalar;
 
@@ -83,16 +83,11 @@ impl Writer<'_> {
             }
             ExprKind::Math(function, arguments) => {
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
-                if matches!(function, Math::Erf | Math::Erfc | Math::Gamma | Math::LnGamma) {
-                    // The standard library has none of them yet.
-                    let (path, name) = (self.path, function.name());
-                    return format!("{path}::generated::{name}_{ty}({})", arguments.join(", "));
+                let (name, arguments) = (function.builtin().rust, arguments.join(", "));
+                match function.builtin().is_in_std {
+                    true => format!("{ty}::{name}({arguments})"),
+                    false => format!("{}::generated::{name}_{ty}({arguments})", self.path),
                 }
-                let name = match function {
-                    Math::Pow => "powf",
-                    other => other.name(),
-                };
-                format!("{ty}::{name}({})", arguments.join(", "))
             }
         }
     }

@@ -7,7 +7,7 @@ use rspirv::spirv::{MemoryAccess, Op, Word};
 
 use super::{Writer, built_in};
 use crate::kernel::{Expr, ExprKind, Query, Space};
-use crate::operator::{Binary, Math, Unary};
+use crate::operator::{Binary, Unary};
 use crate::scalar::{Literal, Scalar};
 
 impl Writer<'_> {
@@ -89,46 +89,8 @@ impl Writer<'_> {
             }
             ExprKind::Select { condition, then, other } => self.select(condition, then, other),
             ExprKind::Math(function, arguments) => {
-                let number = match function {
-                    Math::Acos => 0,
-                    Math::Acosh => 1,
-                    Math::Asin => 3,
-                    Math::Asinh => 4,
-                    Math::Atan => 6,
-                    Math::Atan2 => 7,
-                    Math::Atanh => 8,
-                    Math::Cbrt => 11,
-                    Math::Ceil => 12,
-                    Math::CopySign => 13,
-                    Math::Cos => 14,
-                    Math::Cosh => 15,
-                    Math::Erfc => 17,
-                    Math::Erf => 18,
-                    Math::Exp => 19,
-                    Math::Exp2 => 20,
-                    Math::ExpM1 => 22,
-                    Math::Abs => 23,
-                    Math::Floor => 25,
-                    Math::MulAdd => 26,
-                    Math::Hypot => 32,
-                    Math::LnGamma => 35,
-                    Math::Ln => 37,
-                    Math::Log2 => 38,
-                    Math::Log10 => 39,
-                    Math::Ln1p => 40,
-                    Math::Pow => 48,
-                    Math::RoundEven => 53,
-                    Math::Round => 55,
-                    Math::Sin => 57,
-                    Math::Sinh => 59,
-                    Math::Sqrt => 61,
-                    Math::Tan => 62,
-                    Math::Tanh => 63,
-                    Math::Gamma => 65,
-                    Math::Trunc => 66,
-                };
                 let arguments: Vec<Word> = arguments.iter().map(|argument| self.expr(argument)).collect();
-                self.call(number, ty, &arguments)
+                self.call(u32::from(function.builtin().spirv), ty, &arguments)
             }
         }
     }

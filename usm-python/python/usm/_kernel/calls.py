@@ -7,7 +7,7 @@ import math
 
 from . import names
 from .inline import DeviceFunction
-from .mathematics import MATH, Mathematics
+from .mathematics import BUILTINS, Mathematics
 from .types import COMPLEX, of_dtype
 from .values import Cpx, Method, Static, Val
 from .work_items import QUERIES
@@ -77,8 +77,8 @@ class Calls:
         if handler is not None:
             return handler(self, node)
         name = getattr(function, "__name__", None)
-        if getattr(function, "__module__", None) == "math" and name in MATH:
-            return self.math_function(MATH[name], node, of_math=True)
+        if getattr(function, "__module__", None) == "math" and name in BUILTINS:
+            return self.math_function(name, node, of_math=True)
         name = name_in_numpy(function)
         if name in ("where", "clip"):
             return self.chosen(node) if name == "where" else self.clipped(node)

@@ -3,21 +3,12 @@
 import ast
 import math
 
+from .._usm import _builtins
 from .types import STORED, is_float, is_int, is_signed, literal, promote
 from .values import Arr, Cpx, Static, Tup, Val, number
 
-#: Functions of `math` and NumPy, each with the name of its node.
-MATH = {
-    "sqrt": "sqrt", "exp": "exp", "log": "ln", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
-    "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
-    "exp2": "exp2", "expm1": "exp_m1", "log2": "log2", "log10": "log10", "log1p": "ln_1p", "cbrt": "cbrt", "fabs": "abs",
-    "pow": "pow", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign", "fma": "mul_add",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "arctan2": "atan2", "rint": "round_ties_even", "float_power": "pow",
-    "erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "ln_gamma", "gammaln": "ln_gamma",
-}  # fmt: skip
-#: Nodes with two operands.
-_TWO = {"pow", "atan2", "hypot", "copysign"}
+#: Functions of `math`, NumPy and SciPy, each with the name of its node and the number of arguments.
+BUILTINS = _builtins()
 #: Functions of NumPy that are operators.
 _OPERATORS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "floor_divide": "floordiv",
@@ -32,8 +23,9 @@ class Mathematics:
     """Methods of the compiler for functions of numbers."""
 
     def math_function(self, name, node, of_math=False):
-        """A function whose result is a float, or `exp` of a complex number."""
-        values = self.given_arguments(node, 3 if name == "mul_add" else 2 if name in _TWO else 1, self.numeric if name == "exp" else None)
+        """A function of Python's name whose result is a float, or `exp` of a complex number."""
+        name, count = BUILTINS[name]
+        values = self.given_arguments(node, count, self.numeric if name == "exp" else None)
         if values[0].__class__ is Cpx and of_math:
             raise self.error(node, f"`{ast.unparse(node)}` of a complex number: write `cmath.exp` or `np.exp`, or take `.real` or `abs(..)`")
         if values[0].__class__ is Cpx:
@@ -50,8 +42,8 @@ class Mathematics:
         """A function of NumPy; None for one that kernels do not have."""
         if name in ("conjugate", "conj"):
             return self.conjugated(self.one_argument(node, self.numeric))
-        if name in MATH:
-            return self.math_function(MATH[name], node)
+        if name in BUILTINS:
+            return self.math_function(name, node)
         if name in ("floor", "ceil", "trunc"):
             return self.rounding(name, node, False)
         if name in ("minimum", "maximum", "fmin", "fmax"):
@@ -101,7 +93,7 @@ class Mathematics:
     def logarithm(self, node):
         """`math.log` of one number, or to a base."""
         if len(node.args) != 2:
-            return self.math_function("ln", node)
+            return self.math_function("log", node)
         self.given_arguments(node, 2)
         one, two = (self.expr(ast.copy_location(ast.Call(node.func, [argument], []), node)) for argument in node.args)
         return self.arithmetic("div", one, two, node)
