@@ -19,6 +19,10 @@ pub struct Builtin {
     pub meaning: Meaning,
     /// Its name in C. CUDA C's ends with `f` for `f32`.
     pub(crate) c: &'static str,
+    /// Its names in CUDA C for 32 and for 64 bits, if these differ from the rule.
+    pub(crate) cuda: Option<[&'static str; 2]>,
+    /// Its names for 32 and for 64 bits in C for the host, if that has others.
+    pub(crate) host: Option<[&'static str; 2]>,
     /// Whether Rust's standard library has the method. Otherwise usm-kernel has the function.
     pub(crate) is_in_std: bool,
     /// Its number in OpenCL's extended instructions of SPIR-V.
@@ -39,13 +43,16 @@ pub enum Meaning {
         /// Of `f64`.
         wide: extern "C" fn(f64, f64, f64) -> f64,
     },
+    /// A number of bits of an unsigned integer of 32 or 64 bits, in its type.
+    Count(extern "C" fn(u64) -> u64),
 }
 
 macro_rules! builtins {
     ($(
         $(#[$doc:meta])*
         $item:ident = $name:literal: $kind:ident $(($function:ident))?, python: $python:literal,
-        c: $c:ident, spirv: $spirv:literal $(, rust: $rust:literal)? $(, std: $std:literal)?;
+        c: $c:ident, spirv: $spirv:literal $(, rust: $rust:literal)? $(, std: $std:literal)?
+        $(, cuda: $cuda:expr)? $(, host: $host:expr)?;
     )+) => {
         named! {
             /// A built-in function of numbers of one type.
@@ -59,11 +66,15 @@ macro_rules! builtins {
             python: $python,
             meaning: builtins!(@$kind $($function)?),
             c: stringify!($c),
+            cuda: builtins!(@option $($cuda)?),
+            host: builtins!(@option $($host)?),
             is_in_std: builtins!(@first $($std)? true),
             spirv: $spirv,
         }),+];
     };
     (@first $first:literal $($other:literal)?) => { $first };
+    (@option) => { None };
+    (@option $names:expr) => { Some($names) };
     (@One $function:ident) => {{
         extern "C" fn call(x: f64) -> f64 {
             libm::$function(x)
@@ -84,6 +95,12 @@ macro_rules! builtins {
             libm::fma(x, y, z)
         }
         Meaning::Fused { narrow, wide }
+    }};
+    (@Count $function:ident) => {{
+        extern "C" fn call(x: u64) -> u64 {
+            u64::from(x.$function())
+        }
+        Meaning::Count(call)
     }};
 }
 
@@ -179,7 +196,7 @@ impl Math {
     #[must_use]
     pub fn arguments(self) -> usize {
         match self.builtin().meaning {
-            Meaning::One(_) => 1,
+            Meaning::One(_) | Meaning::Count(_) => 1,
             Meaning::Two(_) => 2,
             Meaning::Fused { .. } => 3,
         }
@@ -190,7 +207,14 @@ impl Math {
     pub fn takes(self, ty: Scalar) -> bool {
         match self.builtin().meaning {
             Meaning::One(_) | Meaning::Two(_) | Meaning::Fused { .. } => ty.is_float(),
+            Meaning::Count(_) => matches!(ty, Scalar::U32 | Scalar::U64),
         }
+    }
+
+    /// Whether it counts bits of an integer, so that all devices give the same.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        matches!(self.builtin().meaning, Meaning::Count(_))
     }
 }
 

@@ -463,10 +463,8 @@ impl Checker<'_> {
                 }
                 let ty = arguments[0].ty;
                 if !function.takes(ty) {
-                    return refuse(format!(
-                        "`{}` of {ty}: only floating point numbers have it",
-                        function.name()
-                    ));
+                    let types = if function.counts() { "u32 and u64" } else { "floating point numbers" };
+                    return refuse(format!("`{}` of {ty}: only {types} have it", function.name()));
                 }
                 arguments.iter().try_for_each(|argument| self.same(argument, ty))?;
                 ty

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::interpret::{cast, compute, unary};
+use crate::interpret::{cast, compute, math, unary};
 use crate::kernel::{ArrayId, Expr, ExprKind, Query, VarId};
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
@@ -190,6 +190,9 @@ impl Ids {
             }
             ExprKind::Select { condition, then, other } => {
                 of(condition, left).select(of(then, left), of(other, left))
+            }
+            ExprKind::Math(function, arguments) if function.counts() => {
+                of(&arguments[0], left).map(|word| math(*function, expr.ty, [word, 0, 0]))
             }
             ExprKind::Math(..) | ExprKind::Bits(_) => Lanes::One(0),
         }

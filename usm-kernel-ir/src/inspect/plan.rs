@@ -243,7 +243,8 @@ impl Planner<'_> {
             found |= match &one.kind {
                 ExprKind::Variable(variable) => self.open[variable.0 as usize],
                 ExprKind::Load(array, _) => !matches!(self.kernel.array(*array).space, Space::Extent(_)),
-                ExprKind::Math(..) | ExprKind::Bits(_) => true,
+                ExprKind::Math(function, _) => !function.counts(),
+                ExprKind::Bits(_) => true,
                 _ => false,
             };
         });

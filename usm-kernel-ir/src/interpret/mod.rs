@@ -23,7 +23,7 @@ use crate::kernel::Kernel;
 use crate::verify::verify_items;
 use machine::Machine;
 pub(crate) use shadow::{Element, Touch};
-pub(crate) use value::{cast, compute, is_less, neutral, next_of_loop, unary};
+pub(crate) use value::{cast, compute, is_less, math, neutral, next_of_loop, unary};
 
 /// The order of items between two barriers, and of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

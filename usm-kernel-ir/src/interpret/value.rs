@@ -143,7 +143,7 @@ pub(crate) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
     }
 }
 
-pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
+pub(crate) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
     let [one, two, three] = words.map(|word| float(ty, word));
     match function.builtin().meaning {
         Meaning::One(call) => rounded(ty, call(one)),
@@ -153,6 +153,7 @@ pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
             Literal::f32(narrow(one, two, three)).bits
         }
         Meaning::Fused { wide, .. } => rounded(ty, wide(one, two, three)),
+        Meaning::Count(call) => call(words[0]),
     }
 }
 

@@ -5,12 +5,13 @@ use pyo3::types::PyDict;
 use usm_kernel_ir::BUILTINS;
 
 /// The functions of `math`, NumPy and SciPy that are built-in functions of kernels: by its name in
-/// Python, the name of the node and the number of arguments.
+/// Python, the name of the node, the number of arguments, and whether it counts bits of an integer.
 #[pyfunction]
 pub(crate) fn _builtins(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let names = PyDict::new(py);
     for builtin in BUILTINS {
-        let node = (builtin.function.name(), builtin.function.arguments());
+        let function = builtin.function;
+        let node = (function.name(), function.arguments(), function.counts());
         for name in builtin.python.split_whitespace() {
             names.set_item(name, node)?;
         }

@@ -89,10 +89,14 @@ impl Writer<'_> {
                 format!("{}({argument})", self.error_function())
             }
             ExprKind::Math(function, arguments) => {
-                let name = function.builtin().c;
-                let suffix = if self.dialect == Dialect::Cuda && expr.ty == Scalar::F32 { "f" } else { "" };
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
-                format!("{name}{suffix}({})", arguments.join(", "))
+                let (builtin, is_cuda) = (function.builtin(), self.dialect == Dialect::Cuda);
+                let names = if is_cuda { builtin.cuda } else { builtin.host.filter(|_| self.host) };
+                let name = names.map_or(builtin.c, |names| names[usize::from(expr.ty.bits() == 64)]);
+                let suffix = if is_cuda && expr.ty == Scalar::F32 { "f" } else { "" };
+                let call = format!("{name}{suffix}({})", arguments.join(", "));
+                // Some of these have type `int`.
+                if function.counts() { format!("(({c}){call})") } else { call }
             }
         }
     }

@@ -85,6 +85,8 @@ impl Writer<'_> {
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
                 let (name, arguments) = (function.builtin().rust, arguments.join(", "));
                 match function.builtin().is_in_std {
+                    // Rust counts in `u32`.
+                    true if expr.ty == Scalar::U64 => format!("(u64::{name}({arguments}) as u64)"),
                     true => format!("{ty}::{name}({arguments})"),
                     false => format!("{}::generated::{name}_{ty}({arguments})", self.path),
                 }

@@ -137,11 +137,12 @@ impl Walker<'_> {
                     self.congruent(expr, low.zip(high), needs)
                 }
             }
-            ExprKind::Math(_, arguments) => {
+            ExprKind::Math(function, arguments) => {
                 for argument in arguments {
                     let _ = self.value(argument, state);
                 }
-                self.unknown_of(expr, None, None, Needs::none())
+                let most = function.counts().then(|| Number::Constant(i64::from(expr.ty.bits())));
+                self.unknown_of(expr, None, most, Needs::none())
             }
             ExprKind::Bits(operand) => {
                 let _ = self.value(operand, state);

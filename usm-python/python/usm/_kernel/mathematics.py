@@ -4,10 +4,11 @@ import ast
 import math
 
 from .._usm import _builtins
-from .types import STORED, is_float, is_int, is_signed, literal, promote
+from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, literal, promote
 from .values import Arr, Cpx, Static, Tup, Val, number
 
-#: Functions of `math`, NumPy and SciPy, each with the name of its node and the number of arguments.
+#: Functions of `math`, NumPy and SciPy, each with the name of its node, the number of arguments,
+#: and whether it counts bits of an integer.
 BUILTINS = _builtins()
 #: Functions of NumPy that are operators.
 _OPERATORS = {
@@ -23,8 +24,10 @@ class Mathematics:
     """Methods of the compiler for functions of numbers."""
 
     def math_function(self, name, node, of_math=False):
-        """A function of Python's name whose result is a float, or `exp` of a complex number."""
-        name, count = BUILTINS[name]
+        """A built-in function by its name in Python, also `exp` of a complex number."""
+        name, count, counts = BUILTINS[name]
+        if counts:
+            return self.count_bits(name, node)
         values = self.given_arguments(node, count, self.numeric if name == "exp" else None)
         if values[0].__class__ is Cpx and of_math:
             raise self.error(node, f"`{ast.unparse(node)}` of a complex number: write `cmath.exp` or `np.exp`, or take `.real` or `abs(..)`")
@@ -37,6 +40,16 @@ class Mathematics:
             ty = value.ty if ty is None else promote(ty, value.ty)
         values = [self.cast(value, "u8") if value.ty == "bool" else value for value in values]
         return self.function_node(name, values, ty)
+
+    def count_bits(self, name, node):
+        """A number of bits as NumPy counts them: those of the absolute value, as uint8."""
+        value = self.absolute(node)
+        if not is_int(value.ty) and value.ty != "bool":
+            raise self.error(node, f"`{ast.unparse(node)}` of {NAMES[value.ty]}: only integers have bits to count")
+        bits = BITS[STORED[value.ty]]
+        # The absolute value of the least integer wraps, and is right without a sign.
+        value = self.cast(self.cast(value, f"u{bits}"), "u64" if bits == 64 else "u32")
+        return self.cast(self.function_node(name, (value,), value.ty), "u8")
 
     def ufunc(self, name, node):
         """A function of NumPy; None for one that kernels do not have."""
