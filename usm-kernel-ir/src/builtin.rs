@@ -177,6 +177,9 @@ builtins! {
     CopySign = "copysign": Two(copysign), python: "copysign", c: copysign, spirv: 13;
     /// The product of the first two plus the third, rounded once.
     MulAdd = "mul_add": Fused, python: "fma", c: fma, spirv: 26;
+    /// The bits that are one.
+    CountOnes = "count_ones": Count(count_ones), python: "bitwise_count", c: popcount, spirv: 166,
+        cuda: ["__popc", "__popcll"], host: ["__builtin_popcount", "__builtin_popcountll"];
 }
 
 impl Math {

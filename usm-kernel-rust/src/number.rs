@@ -344,38 +344,32 @@ impl With {
         result
     }
 
-    /// A number of bits, which is a `u32`, computed with 64 bits.
+    /// A number of bits, which is a `u32`. All are made of the number of ones.
     fn count(self, name: &str, value: Expr, scope: &mut Scope) -> Expr {
-        let wide = Self { ty: Scalar::U64, ..self };
-        let own = u64::from(self.ty.bits());
-        let mut bits = wide.reused(wide.cast(self.unsigned(value)), name, scope);
+        let own = self.ty.bits();
+        let wide = Self { ty: if own == 64 { Scalar::U64 } else { Scalar::U32 }, ..self };
+        let mut bits = wide.cast(self.unsigned(value));
         match name {
             "leading_zeros" => {
-                for by in [1, 2, 4, 8, 16, 32] {
-                    let shifted = wide.two(Binary::Shr, bits.clone(), wide.number(by));
+                bits = wide.reused(bits, name, scope);
+                for by in [1, 2, 4, 8, 16, 32].into_iter().filter(|by| *by < own) {
+                    let shifted = wide.two(Binary::Shr, bits.clone(), wide.number(u64::from(by)));
                     bits = wide.reused(wide.two(Binary::Or, bits, shifted), name, scope);
                 }
             }
             "trailing_zeros" => {
+                bits = wide.reused(bits, name, scope);
                 let negative = wide.sub(wide.number(0), bits.clone());
                 let lowest = wide.two(Binary::And, bits, negative);
-                bits = wide.reused(wide.sub(lowest, wide.number(1)), name, scope);
+                bits = wide.sub(lowest, wide.number(1));
             }
             _ => {}
         }
-        // Sums of the bits of pairs, of fours and of bytes, then of all bytes.
-        let and = |one: Expr, mask: u64| wide.two(Binary::And, one, wide.number(mask));
-        let right = |one: Expr, by: u64| wide.two(Binary::Shr, one, wide.number(by));
-        let pairs = wide.sub(bits.clone(), and(right(bits, 1), 0x5555_5555_5555_5555));
-        let pairs = wide.reused(pairs, name, scope);
-        let mask = 0x3333_3333_3333_3333;
-        let fours = wide.two(Binary::Add, and(pairs.clone(), mask), and(right(pairs, 2), mask));
-        let fours = wide.reused(fours, name, scope);
-        let bytes = and(wide.two(Binary::Add, fours.clone(), right(fours, 4)), 0x0F0F_0F0F_0F0F_0F0F);
-        let ones = right(wide.two(Binary::Mul, bytes, wide.number(0x0101_0101_0101_0101)), 56);
+        let ones = wide.math(Math::CountOnes, vec![bits]);
+        let own = wide.number(u64::from(own));
         let counted = match name {
-            "count_zeros" | "leading_zeros" => wide.sub(wide.number(own), ones),
-            "trailing_zeros" => wide.two(Binary::Min, ones, wide.number(own)),
+            "count_zeros" | "leading_zeros" => wide.sub(own, ones),
+            "trailing_zeros" => wide.two(Binary::Min, ones, own),
             _ => ones,
         };
         Self { ty: Scalar::U32, ..self }.cast(counted)

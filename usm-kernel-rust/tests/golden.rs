@@ -1,5 +1,5 @@
-//! What every writer of usm-kernel-ir writes for the samples and for ten more kernels, beside the
-//! texts in `golden/`: a reviewer of a writer sees what changes.
+//! What every writer of usm-kernel-ir writes for the samples and for eleven more kernels, beside
+//! the texts in `golden/`: a reviewer of a writer sees what changes.
 //!
 //! `USM_GOLDEN=write cargo test -p usm-kernel-rust --test golden` writes the texts anew.
 

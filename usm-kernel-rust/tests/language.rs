@@ -2,7 +2,7 @@
 
 /// A form of the table, and a body that has it. `i` is the item; `a: &mut [f32]`, `n: &mut [u32]`,
 /// `m: &[i64]`, `flags: &mut [bool]`, `h: &mut [F16]`, `ps: &mut [P]`.
-const FORMS: [(&str, &str); 33] = [
+const FORMS: [(&str, &str); 34] = [
     ("a row as a value", "let row = &a[i * 4..(i + 1) * 4]; n[i] = row.len() as u32;"),
     ("two indices", "let mut t = [[0.0_f32; 3]; 2]; t[1][2] = a[i]; a[i] = t[0][1];"),
     ("a slice of a row", "let part = &m[2..5]; n[i] = part[i % 3] as u32;"),
@@ -39,10 +39,8 @@ const FORMS: [(&str, &str); 33] = [
     ("powers", "a[i] = a[i].powf(1.5) + a[i].powi(3); n[i] = n[i].pow(2);"),
     ("clamp", "a[i] = a[i].clamp(0.0, 1.0);"),
     ("the remainder of the sign of the divisor", "n[i] = (m[i] % 3).rem_euclid(3) as u32;"),
-    (
-        "counts and rotations of bits",
-        "n[i] = n[i].count_ones() + n[i].leading_zeros() + n[i].rotate_left(3);",
-    ),
+    ("ones among the bits of an integer", "n[i] = n[i].count_ones();"),
+    ("zeros and rotations of bits", "n[i] = n[i].leading_zeros() + n[i].rotate_left(3);"),
     ("division rounded up", "n[i] = n[i].div_ceil(3);"),
     ("saturating arithmetic", "n[i] = n[i].saturating_sub(7);"),
     ("the bits of a float", "n[i] = a[i].to_bits();"),

@@ -123,6 +123,16 @@ fn a_negative_number_is_a_great_one_without_sign() {
 }
 
 #[test]
+fn a_number_of_bits_is_at_most_their_number() {
+    let source = "#[kernel] fn f(a: &[u32], b: &[u32], c: &mut [u32]) {
+        let i = global_id(0);
+        c[i] = b[a[i].count_ones() as usize];
+    }";
+    let arguments = |bins: usize| vec![array(&[u32::MAX]), array(&vec![7; bins]), array(&[0])];
+    refuses(source, &launch(1, 1, arguments(32)), &launch(1, 1, arguments(33)));
+}
+
+#[test]
 fn a_product_that_wraps_is_not_its_factors() {
     refuses(
         "#[kernel] fn f(a: &[u32], o: &mut [u32]) {

@@ -39,6 +39,32 @@ def test_known_numbers_are_rounded_to_their_type(queue):
 
 
 @usm.kernel
+def ones(a, o):
+    i = usm.get_global_id(0)
+    o[i] = np.bitwise_count(a[i]) + np.bitwise_count(-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_ones_are_counted_as_numpy_counts_them(queue, dtype):
+    words = np.random.default_rng(7).integers(0, 2**64, 300, "u8") >> np.arange(300, dtype="u8") % np.uint64(64)
+    words[:4] = 0, 1 << 63, 2**64 - 1, 0x8000800080808080
+    a = words.view("u1").astype(bool) if dtype == "bool" else words.view(dtype)
+    found = usm.zeros(a.size, "u2", queue=queue, kind="shared")
+    ones[a.size, None](usm.asarray(a, queue=queue, kind="shared", copy=True), found)
+    assert usm.to_numpy(found).tolist() == (np.bitwise_count(a).astype("u2") + 2).tolist()
+
+
+@usm.kernel
+def ones_of_a_float(o):
+    o[0] = np.bitwise_count(o[0])
+
+
+def test_a_float_has_no_bits_to_count(queue):
+    with pytest.raises(usm.KernelError, match="of float64: only integers have bits to count"):
+        results(queue, ones_of_a_float, 1)
+
+
+@usm.kernel
 def least(o):
     o[0] = -9223372036854775808
     o[1] = -(2**63)

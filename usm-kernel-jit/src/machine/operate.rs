@@ -165,6 +165,7 @@ impl Writer<'_> {
             (Math::Trunc, &[one]) => ins.trunc(one),
             (Math::RoundEven, &[one]) => ins.nearest(one),
             (Math::CopySign, &[one, two]) => ins.fcopysign(one, two),
+            (Math::CountOnes, &[one]) => ins.popcnt(one),
             _ => self.call(ty, crate::machine::math::address(function, ty), arguments),
         }
     }

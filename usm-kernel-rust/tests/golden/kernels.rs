@@ -108,3 +108,10 @@ fn roots(a: &[f64], b: &mut [f64]) {
     assert!(a[i] >= 0.0, "no root");
     b[i] = a[i].sqrt();
 }
+
+/// Ones among the bits of integers of three widths.
+#[kernel]
+fn distances(a: &[u64], b: &[u32], c: &[i8], d: &mut [u32]) {
+    let i = global_id(0);
+    d[i] = (a[i] ^ a[0]).count_ones() + (b[i] ^ b[0]).count_ones() + c[i].leading_zeros();
+}

@@ -72,6 +72,7 @@ pub(super) enum Unary {
     Exp,
     Log,
     Not,
+    CountOnes,
 }
 
 fn mask(scalar: Scalar, value: u64) -> u64 {
@@ -184,6 +185,7 @@ pub(super) fn unary(operation: Unary, from: Scalar, to: Scalar, a: u64) -> u64 {
         Unary::Exp => bits(to, float(from, a).exp()),
         Unary::Log => bits(to, float(from, a).ln()),
         Unary::Not => mask(to, !a),
+        Unary::CountOnes => u64::from(a.count_ones()),
     }
 }
 

@@ -40,6 +40,6 @@ numbers! {
 pub(super) mod extended {
     numbers! {
         EXP = 19 FABS = 23 FLOOR = 25 FMAX = 27 FMIN = 28 HYPOT = 32 LOG = 37 MAD = 42 POW = 48 SQRT = 61
-        S_MAX = 156 U_MAX = 157 S_MIN = 158 U_MIN = 159 S_MUL_HI = 160 U_MUL_HI = 203
+        S_MAX = 156 U_MAX = 157 S_MIN = 158 U_MIN = 159 S_MUL_HI = 160 POPCOUNT = 166 U_MUL_HI = 203
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
         op::extended::SQRT => Some(Unary::Sqrt),
         op::extended::EXP => Some(Unary::Exp),
         op::extended::LOG => Some(Unary::Log),
+        op::extended::POPCOUNT => Some(Unary::CountOnes),
         _ => None,
     };
     if let Some(operation) = one {

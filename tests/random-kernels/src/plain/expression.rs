@@ -254,6 +254,11 @@ impl Writer {
             let name = self.word(&["is_nan", "is_finite", "is_infinite"]);
             return (format!("{}.{name}()", within(self.typed(float, depth), ALONE)), ALONE);
         }
+        if ty == Scalar::U32 && self.random.percent(30) {
+            let of = *self.random.pick(&TYPES[1..9]);
+            let name = self.word(&["count_ones", "count_zeros", "leading_zeros", "trailing_zeros"]);
+            return (format!("{}.{name}()", within(self.typed(of, depth), ALONE)), ALONE);
+        }
         let receiver = self.typed(ty, depth);
         if self.random.percent(25) {
             let name = self.word(&["smaller", "larger"]);

@@ -1,0 +1,97 @@
+#include <stdbool.h>
+#include <string.h>
+#include <tgmath.h>
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+#define __global
+#define __local
+#define __constant const
+#define get_global_id(axis) usm_gid_##axis
+#define get_local_id(axis) usm_lid_##axis
+#define get_group_id(axis) usm_group_##axis
+#define get_global_size(axis) usm_global_##axis
+#define get_local_size(axis) usm_local_##axis
+#define get_num_groups(axis) usm_groups_##axis
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+#define mem_fence(flags) ((void)0)
+#undef fmin
+#undef fmax
+#define min(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
+#define max(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
+/* Of a NaN and a number, the number. */
+#define fmin(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
+#define fmax(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x > usm_y || usm_y != usm_y ? usm_x : usm_y; })
+static inline float as_float(uint bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint as_uint(float x) { uint bits; memcpy(&bits, &x, 4); return bits; }
+static inline double as_double(ulong bits) { double x; memcpy(&x, &bits, 8); return x; }
+static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); return bits; }
+#define USM_ATOMIC(p, v, new) ({ __auto_type usm_p = (p); __auto_type usm_o = *usm_p; __typeof__(usm_o) usm_v = (v); *usm_p = (new); usm_o; })
+#define atomic_add(p, v) USM_ATOMIC(p, v, usm_o + usm_v)
+#define atomic_sub(p, v) USM_ATOMIC(p, v, usm_o - usm_v)
+#define atomic_min(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_o : usm_v)
+#define atomic_max(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_v : usm_o)
+#define atomic_and(p, v) USM_ATOMIC(p, v, usm_o & usm_v)
+#define atomic_or(p, v) USM_ATOMIC(p, v, usm_o | usm_v)
+#define atomic_xor(p, v) USM_ATOMIC(p, v, usm_o ^ usm_v)
+#define atomic_xchg(p, v) USM_ATOMIC(p, v, usm_v)
+#define atomic_cmpxchg(p, e, v) ({ __auto_type usm_e = (e); USM_ATOMIC(p, v, usm_o == usm_e ? usm_v : usm_o); })
+#define atom_add atomic_add
+#define atom_sub atomic_sub
+#define atom_min atomic_min
+#define atom_max atomic_max
+#define atom_and atomic_and
+#define atom_or atomic_or
+#define atom_xor atomic_xor
+#define atom_xchg atomic_xchg
+#define atom_cmpxchg atomic_cmpxchg
+/* The rounds of loops where nobody asks whether the launch may go on. */
+#define USM_ROUNDS 65536ul
+static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
+ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm_lens, const ulong *usm_sizes, uchar *usm_scratch, void *usm_pause)
+{
+    const ulong usm_global_0 = usm_sizes[0], usm_local_0 = usm_sizes[3 + 0], usm_groups_0 = usm_local_0 ? usm_global_0 / usm_local_0 : 0, usm_first_0 = usm_sizes[6 + 0], usm_last_0 = usm_sizes[9 + 0];
+    const ulong usm_global_1 = usm_sizes[1], usm_local_1 = usm_sizes[3 + 1], usm_groups_1 = usm_local_1 ? usm_global_1 / usm_local_1 : 0, usm_first_1 = usm_sizes[6 + 1], usm_last_1 = usm_sizes[9 + 1];
+    const ulong usm_global_2 = usm_sizes[2], usm_local_2 = usm_sizes[3 + 2], usm_groups_2 = usm_local_2 ? usm_global_2 / usm_local_2 : 0, usm_first_2 = usm_sizes[6 + 2], usm_last_2 = usm_sizes[9 + 2];
+    const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;
+    const ulong *restrict a_a0 = usm_arrays[0];
+    const uint *restrict b_a1 = usm_arrays[1];
+    const char *restrict c_a2 = usm_arrays[2];
+    uint *restrict d_a3 = usm_arrays[3];
+    ulong usm_top = 0, usm_left = usm_pause ? ((ulong *)usm_pause)[1] : USM_ROUNDS;
+    if (!usm_scratch) return usm_top;
+    for (ulong usm_group_0 = usm_first_0; usm_group_0 < usm_last_0; ++usm_group_0) {
+    const ulong usm_base_0 = usm_group_0 * usm_local_0;
+    const ulong usm_rest_0 = usm_global_0 - usm_base_0, usm_here_0 = usm_rest_0 < usm_local_0 ? usm_rest_0 : usm_local_0;
+    if (usm_here_0 == 0) __builtin_unreachable();
+    const ulong usm_from_0 = 0;
+#pragma GCC ivdep
+#pragma GCC unroll 4
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
+    const ulong usm_item = usm_lid_0;
+    ulong i_v0 = (ulong)get_global_id(0);
+    ulong count_ones_v1;
+    uint count_ones_v2;
+    char leading_zeros_v3;
+    uint leading_zeros_v4;
+    uint leading_zeros_v5;
+    uint leading_zeros_v6;
+    uint leading_zeros_v7;
+        i_v0 = (ulong)get_global_id(0);
+        count_ones_v1 = ((ulong)(a_a0[i_v0] ^ a_a0[0ul]));
+        count_ones_v2 = ((uint)(b_a1[i_v0] ^ b_a1[0ul]));
+        leading_zeros_v3 = c_a2[i_v0];
+        leading_zeros_v4 = ((uint)(((uchar)(leading_zeros_v3))));
+        leading_zeros_v5 = ((uint)(leading_zeros_v4 | ((uint)(leading_zeros_v4 >> (1u & 31)))));
+        leading_zeros_v6 = ((uint)(leading_zeros_v5 | ((uint)(leading_zeros_v5 >> (2u & 31)))));
+        leading_zeros_v7 = ((uint)(leading_zeros_v6 | ((uint)(leading_zeros_v6 >> (4u & 31)))));
+        d_a3[i_v0] = ((((uint)(((ulong)__builtin_popcountll(count_ones_v1)))) + ((uint)__builtin_popcount(count_ones_v2))) + (8u - ((uint)__builtin_popcount(leading_zeros_v7))));
+    usm_item_end_0:;
+    }
+    usm_group_end:;
+    }
+    return usm_top;
+}
