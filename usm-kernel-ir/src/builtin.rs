@@ -26,6 +26,7 @@ pub struct Builtin {
     /// Whether Rust's standard library has the method. Otherwise usm-kernel has the function.
     pub(crate) is_in_std: bool,
     /// Its number in OpenCL's extended instructions of SPIR-V.
+    #[cfg_attr(not(feature = "spirv"), expect(dead_code, reason = "its writer alone reads it"))]
     pub(crate) spirv: u8,
 }
 

@@ -66,7 +66,7 @@ impl<'k> Guards<'k> {
             self.rows.push((expr, value));
             return true;
         }
-        let ExprKind::Binary(operator, one, two) = &expr.kind else { return false };
+        let ExprKind::Binary { operator, left: one, right: two } = &expr.kind else { return false };
         let operator = if value { Some(*operator) } else { negated(*operator) };
         let Some(operator) = operator else { return false };
         let (id, bound, operator) = match (id_of(rows, one), id_of(rows, two)) {
@@ -100,7 +100,7 @@ fn is_recomputed((_, homes, _): Rows<'_>, stmt: &Stmt) -> bool {
 /// to be done.
 fn guarded<'k>(stmts: &[&'k Stmt]) -> Option<(&'k Expr, bool, Vec<&'k Stmt>)> {
     let (stmt, after) = stmts.split_first()?;
-    let StmtKind::If(condition, then, other) = &stmt.kind else { return None };
+    let StmtKind::If { condition, then, other } = &stmt.kind else { return None };
     let returns = |block: &[Stmt]| matches!(block, [Stmt { kind: StmtKind::Return, .. }]);
     if after.is_empty() && other.is_empty() {
         Some((condition, true, then.iter().collect()))
@@ -114,8 +114,8 @@ fn guarded<'k>(stmts: &[&'k Stmt]) -> Option<(&'k Expr, bool, Vec<&'k Stmt>)> {
 /// The conditions that are all needed for this one, in the order in which they are asked.
 fn conjuncts<'k>(expr: &'k Expr, value: bool, conditions: &mut Vec<Condition<'k>>) {
     match (&expr.kind, value) {
-        (ExprKind::Binary(Binary::AndThen, one, two), true)
-        | (ExprKind::Binary(Binary::OrElse, one, two), false) => {
+        (ExprKind::Binary { operator: Binary::AndThen, left: one, right: two }, true)
+        | (ExprKind::Binary { operator: Binary::OrElse, left: one, right: two }, false) => {
             conjuncts(one, value, conditions);
             conjuncts(two, value, conditions);
         }
