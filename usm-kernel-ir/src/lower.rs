@@ -10,6 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::builtin::Math;
+use crate::counters::with_own_counters;
 use crate::inline::without_early_returns;
 use crate::interpret::neutral;
 use crate::kernel::{
@@ -36,7 +37,7 @@ pub(crate) enum By {
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     let mut kernel = with_zeros(kernel, by);
     if by == By::One {
-        kernel = without_early_returns(kernel);
+        kernel = without_early_returns(with_own_counters(kernel));
     }
     let mut collects = false;
     let mut note =

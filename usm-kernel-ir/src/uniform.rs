@@ -247,8 +247,12 @@ impl Uniformity {
             StmtKind::For { variable, start, end, step, body } => {
                 let bounds = [start, end, step].into_iter().find_map(|bound| self.parts(kernel, bound));
                 let reason = control.or(bounds);
-                self.set(*variable, reason);
-                return self.rounds(kernel, (stmt, body), reason, report);
+                // Inside, the value is that of this loop, whatever other loops do with the variable.
+                let at = variable.0 as usize;
+                let elsewhere = core::mem::replace(&mut self.varying[at], reason);
+                let parted = self.rounds(kernel, (stmt, body), reason, report);
+                self.set(*variable, elsewhere);
+                return parted;
             }
             StmtKind::Break => return Parted { of_loop: control, ..Parted::default() },
             StmtKind::Continue => return Parted { round: control, ..Parted::default() },
@@ -271,6 +275,10 @@ impl Uniformity {
         if control.is_none() && missing.is_some() {
             report(self, stmt, missing);
             let _ = self.block(kernel, body, missing, report);
+        }
+        // An item that left keeps the number of its last iteration.
+        if let StmtKind::For { variable, .. } = &stmt.kind {
+            self.set(*variable, missing);
         }
         Parted { kernel: first.kernel, ..Parted::default() }
     }

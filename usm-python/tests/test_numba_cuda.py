@@ -322,3 +322,10 @@ def test_the_examples_on_the_cuda_driver(cuda_driver):
     )
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **cuda_driver}, capture_output=True, text=True, timeout=300)
     assert done.stdout == "right\n", done.stderr
+
+
+@pytest.mark.parametrize("name, remedy", [("laneid", "usm.sub_group"), ("popc", "np.bitwise_count"), ("event", "usm.Event.times"), ("cg", "two launches")])
+def test_names_that_are_not_here_have_their_remedy(name, remedy):
+    with pytest.raises(AttributeError, match=f"usm.cuda has no {name}: use {remedy}"):
+        getattr(cuda, name)
+    assert not hasattr(cuda, "anything_else")

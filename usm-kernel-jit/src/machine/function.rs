@@ -61,6 +61,7 @@ pub(crate) fn write(
         counters: Vec::new(),
         group_end: entry,
         item_end: None,
+        loops_of_group: 0,
         builder,
     };
     writer.function(asks);
@@ -119,6 +120,8 @@ pub(crate) struct Writer<'w> {
     pub(crate) counters: Vec<[Variable; 2]>,
     pub(crate) group_end: Block,
     pub(crate) item_end: Option<Block>,
+    /// The number of loops around the phase, which the group runs.
+    pub(crate) loops_of_group: usize,
 }
 
 /// The type of values.
@@ -380,6 +383,7 @@ impl Writer<'_> {
         }
         let end = self.builder.create_block();
         self.item_end = Some(end);
+        self.loops_of_group = self.loops.len();
         for stmt in phase.body {
             self.stmt(stmt);
         }

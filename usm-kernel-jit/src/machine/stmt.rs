@@ -250,10 +250,12 @@ impl Writer<'_> {
         self.builder.def_var(limit, last);
     }
 
-    /// Continues the innermost loop, or leaves it.
+    /// Continues the innermost loop, or leaves it. Of a loop that the group runs an item ends its
+    /// phase: it does so in the last phase of an iteration only.
     pub(crate) fn leave(&mut self, way: usize) {
-        if let Some(blocks) = self.loops.last() {
-            let to = blocks[way];
+        let end = self.item_end.filter(|_| self.loops.len() == self.loops_of_group);
+        let of_loop = self.loops.last().map(|blocks| blocks[way]);
+        if let Some(to) = end.or(of_loop) {
             self.go(to);
         }
     }

@@ -471,3 +471,25 @@ def stream():
 def default_stream():
     """The default stream."""
     return Stream()
+
+
+# What takes the place of names that are not here, as the pages' table says.
+_REMEDIES = {
+    "usm.sub_group": "laneid syncwarp warpsize shfl_sync shfl_up_sync shfl_down_sync shfl_xor_sync all_sync any_sync eq_sync ballot_sync match_any_sync match_all_sync",
+    "two launches": "cg",
+    "usm.random.uniform(seed, i)": "random",
+    "usm.elementwise(text)": "vectorize guvectorize",
+    "np.bitwise_count(x)": "popc",
+    "shifts and masks, or math": "clz brev ffs fma cbrt fp16 libdevice",
+    "usm.Event.times() of a timed queue": "event event_elapsed_time profile_start profile_stop profiling",
+    "usm.empty(.., kind=\"shared\")": "mapped mapped_array mapped_array_like managed_array",
+    "usm.Module for finished code": "declare_device compile_ptx compile_ptx_for_current_device",
+    "usm.open_ipc": "open_ipc_array",
+}
+
+
+def __getattr__(name):
+    for remedy, names in _REMEDIES.items():
+        if name in names.split():
+            raise AttributeError(f"usm.cuda has no {name}: use {remedy}", name=name)
+    raise AttributeError(f"module 'usm.cuda' has no attribute {name!r}", name=name)

@@ -116,8 +116,18 @@ impl Shapes {
             }
         }
         let mut rows = used.iter().any(|variable| homes.get(variable.0 as usize) == Some(&Home::Kept));
-        let goes = body.iter().all(|stmt| planner.runs_together(stmt, false, &mut rows));
+        let goes =
+            body.iter().all(|stmt| !leaves_phase(stmt) && planner.runs_together(stmt, false, &mut rows));
         (goes && rows).then_some(planner.shapes)
+    }
+}
+
+/// Whether an item may end the phase before the others, by continuing a loop of the group.
+fn leaves_phase(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Break | StmtKind::Continue => true,
+        StmtKind::If { then, other, .. } => then.iter().chain(other).any(leaves_phase),
+        _ => false,
     }
 }
 

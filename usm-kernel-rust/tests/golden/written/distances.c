@@ -47,6 +47,12 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
+/* The id at a bound, or one later. Ids are below 2^63, so that a greater bound is as good as this one. */
+static inline ulong usm_of_signed(long bound, ulong more) { return bound < 0 ? 0 : (ulong)bound + more; }
+static inline ulong usm_of_unsigned(ulong bound, ulong more) { return bound >> 63 ? 1ul << 63 : bound + more; }
+/* Local ids from which, or up to which, ids are at a bound. */
+static inline ulong usm_later(ulong from, ulong bound, ulong base) { return bound > base && bound - base > from ? bound - base : from; }
+static inline ulong usm_earlier(ulong to, ulong bound, ulong base) { return bound > base ? (bound - base < to ? bound - base : to) : 0; }
 /* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }
@@ -66,10 +72,10 @@ ulong usm_run(void *const *usm_arrays, const ulong *usm_values, const ulong *usm
     const ulong usm_base_0 = usm_group_0 * usm_local_0;
     const ulong usm_rest_0 = usm_global_0 - usm_base_0, usm_here_0 = usm_rest_0 < usm_local_0 ? usm_rest_0 : usm_local_0;
     if (usm_here_0 == 0) __builtin_unreachable();
-    const ulong usm_from_0 = 0;
+    ulong usm_from_0 = 0, usm_to_0 = usm_here_0;
 #pragma GCC ivdep
 #pragma GCC unroll 4
-    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_here_0; ++usm_lid_0) {
+    for (ulong usm_lid_0 = usm_from_0; usm_lid_0 < usm_to_0; ++usm_lid_0) {
     const ulong usm_gid_0 = usm_base_0 + usm_lid_0;
     const ulong usm_item = usm_lid_0;
     ulong i_v0 = (ulong)get_global_id(0);

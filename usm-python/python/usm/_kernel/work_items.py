@@ -24,7 +24,9 @@ class WorkItems:
         dimension = self.one_argument(node).const
         if type(dimension) is not int:
             raise self.error(node, f"`{name}` has a literal as its dimension")
-        if not 0 <= dimension < self.dimensions:
+        if not 0 <= dimension < 3:
+            raise self.error(node, f"dimension {dimension}: a range has at most three, 0 to 2")
+        if dimension >= self.dimensions:
             raise self.error(node, f"dimension {dimension} of a range with {self.dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
         return Val(f"(cast i64 ({query} u64 {dimension} {self.at}) {self.at})", "i64", None, MOST)
 
