@@ -1,8 +1,8 @@
 //! Gives each counting loop a variable of its own, for host code.
 //!
 //! A variable has one place for a whole kernel: with the group if its loops contain barriers, with
-//! the item otherwise. Two loops that share a variable would have to agree. In one of them items may
-//! leave alone, which a loop of the group cannot do.
+//! the item otherwise. Two loops that share a variable would have to agree. Items may leave one of
+//! them alone, which a loop of the group cannot do.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -40,27 +40,27 @@ pub(crate) fn with_own_counters(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
     Cow::Owned(kernel)
 }
 
-/// Notes the uses of variables; `around` are the variables of the loops around.
-fn note(body: &[Stmt], around: &mut Vec<VarId>, uses: &mut [Uses]) {
+/// Notes the uses of variables; `counters` are those of the loops around.
+fn note(body: &[Stmt], counters: &mut Vec<VarId>, uses: &mut [Uses]) {
     for stmt in body {
         stmt.for_each_expr(&mut |expr| {
             expr.for_each(&mut |expr| {
                 if let ExprKind::Variable(variable) = expr.kind {
-                    uses[variable.0 as usize].is_read_outside |= !around.contains(&variable);
+                    uses[variable.0 as usize].is_read_outside |= !counters.contains(&variable);
                 }
             });
         });
         if let StmtKind::For { variable, body, .. } = &stmt.kind {
             uses[variable.0 as usize].loops += 1;
-            around.push(*variable);
-            note(body, around, uses);
-            around.pop();
+            counters.push(*variable);
+            note(body, counters, uses);
+            counters.pop();
             continue;
         }
         if let Some(variable) = stmt.sets() {
             uses[variable.0 as usize].sets += 1;
         }
-        stmt.blocks().into_iter().for_each(|block| note(block, around, uses));
+        stmt.blocks().into_iter().for_each(|block| note(block, counters, uses));
     }
 }
 

@@ -247,7 +247,7 @@ impl Uniformity {
             StmtKind::For { variable, start, end, step, body } => {
                 let bounds = [start, end, step].into_iter().find_map(|bound| self.parts(kernel, bound));
                 let reason = control.or(bounds);
-                // Inside, the value is that of this loop, whatever other loops do with the variable.
+                // Inside, the value is this loop's, whatever others do with the variable.
                 let at = variable.0 as usize;
                 let elsewhere = core::mem::replace(&mut self.varying[at], reason);
                 let parted = self.rounds(kernel, (stmt, body), reason, report);

@@ -21,11 +21,11 @@ const PARTICIPLES: &str = "
     lent lost made meant met mistaken paid proven risen said seen sent shown slept sold spent spoken stolen
     stood stuck struck sworn taken taught thought thrown told unknown won worn written";
 
-/// Adverbs, of place and of time.
+/// Adverbs, of place and of time. `then` is none of them: it is a branch.
 const ADVERBS: &str = "
     again ago ahead alike alone already always anew apart around aside away backwards early elsewhere enough
     ever far forwards here instead late later meanwhile near never often once only otherwise over so soon
-    still then there thus together twice";
+    still there thus together twice";
 
 /// Whether a name is a participle or an adverb, as in `found` and `here`. A name of several words
 /// has a noun or is a question, as `is_done`.

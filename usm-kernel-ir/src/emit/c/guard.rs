@@ -48,11 +48,11 @@ impl<'k> Guards<'k> {
             let Some((condition, value, inside)) = guarded(&stmts[at..]) else { break };
             let mut conditions = Vec::new();
             conjuncts(condition, value, &mut conditions);
-            let taken = conditions.iter().take_while(|condition| guards.take(rows, **condition)).count();
-            if taken == 0 {
+            let count = conditions.iter().take_while(|condition| guards.take(rows, **condition)).count();
+            if count == 0 {
                 break;
             }
-            guards.rest = conditions.split_off(taken);
+            guards.rest = conditions.split_off(count);
             stmts.truncate(at);
             stmts.extend(inside);
         }

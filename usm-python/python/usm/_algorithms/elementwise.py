@@ -288,8 +288,8 @@ def elementwise(text: str, names: str | Iterable[str] | None = None) -> Elementw
 
     The names in the text are its parameters, in the order of their first places, or in that of
     ``names``: arrays, broadcast as NumPy does it, or numbers. It returns an array of the type that
-    NumPy 2 gives the expression, or writes to ``out=``; int64 with uint64 has none here: convert one
-    of them. ``after=`` are events before it, and with ``wait=False`` the result is still being
+    NumPy 2 gives the expression, or writes to ``out=``; int64 with uint64 has none here: convert
+    one of them. ``after=`` are events before it, and with ``wait=False`` the result is still being
     computed. The text may call functions of numbers such
     as ``sqrt``, ``where``, ``minimum`` and ``float32``. Complex numbers have ``+``, ``-``, ``*``,
     ``/``, ``** 2``, ``==``, ``!=``, ``abs``, ``conj``, ``real``, ``imag`` and ``exp``.
