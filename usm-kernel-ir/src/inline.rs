@@ -44,7 +44,7 @@ fn has_return(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Return) || stmt.blocks().into_iter().flatten().any(has_return)
 }
 
-const fn set(flag: VarId, value: bool, place: Place) -> Stmt {
+pub(crate) const fn set(flag: VarId, value: bool, place: Place) -> Stmt {
     Stmt::new(StmtKind::Set(flag, Expr::literal(Literal::bool(value), place)), place)
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kern
         if !enters_again(&parts, &mut false) {
             return kernel;
         }
-        let apart = Uniformity::of(&kernel).returns_apart(&kernel);
+        let apart = Uniformity::of(&kernel).jumps_apart(&kernel, |kind| matches!(kind, StmtKind::Return));
         let mut returns = BTreeSet::new();
         in_phases(&parts, &mut |stmt| {
             if apart.contains(&address(stmt)) == is_apart {

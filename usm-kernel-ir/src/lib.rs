@@ -7,6 +7,7 @@ extern crate alloc;
 
 mod build;
 mod builtin;
+mod continues;
 mod counters;
 pub mod emit;
 mod error;

@@ -10,6 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::builtin::Math;
+use crate::continues::without_lone_continues;
 use crate::counters::with_own_counters;
 use crate::inline::without_early_returns;
 use crate::interpret::neutral;
@@ -37,7 +38,7 @@ pub(crate) enum By {
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     let mut kernel = with_zeros(kernel, by);
     if by == By::One {
-        kernel = without_early_returns(with_own_counters(kernel));
+        kernel = without_early_returns(without_lone_continues(with_own_counters(kernel)));
     }
     let mut collects = false;
     let mut note =

@@ -166,12 +166,12 @@ impl Uniformity {
         &all - &parted
     }
 
-    /// The addresses of the returns that not all items of a group reach together.
-    pub(crate) fn returns_apart(&self, kernel: &Kernel) -> BTreeSet<usize> {
+    /// The addresses of the jumps of a kind that not all items of a group reach together.
+    pub(crate) fn jumps_apart(&self, kernel: &Kernel, is_meant: fn(&StmtKind) -> bool) -> BTreeSet<usize> {
         let mut apart = BTreeSet::new();
         let mut again = self.clone();
         let _ = again.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
-            if parted.is_some() && matches!(stmt.kind, StmtKind::Return) {
+            if parted.is_some() && is_meant(&stmt.kind) {
                 apart.insert(address(stmt));
             }
         });

@@ -355,7 +355,7 @@ def test_results_lie_in_device_memory_if_an_argument_does(queue, kind):
     assert usm.reduce(x, out=out) is out
 
 
-@pytest.mark.parametrize("x, limits", [([2**62], None), ([0.0, 1.0], (1e16, 1e16 + 2)), ([0.0], (-1e308, 1.7e308))])
+@pytest.mark.parametrize("x, limits", [([2**62], None), ([0.0, 1.0], (1e16, 1e16 + 2)), ([0.0], (2.0**53 - 3, 2.0**53 + 4)), ([0.0], (-1e308, 1.7e308))])
 def test_histograms_without_edges_between_bins_are_refused(x, limits):
     with pytest.raises(usm.errors.RequestError, match="have no edges of 64 bits between them"):
         usm.histogram(np.array(x), 7, limits)

@@ -159,6 +159,51 @@ def leaves_an_inner_loop(a, s, o):
         usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
 
 
+@usm.kernel
+def continues_in_a_condition_of_the_group(a, s, o):
+    i, t = usm.get_global_id(0), usm.get_local_id(0)
+    n = 0
+    for k in range(3):
+        n += 1
+        if a[5] > 2:
+            if k == t:
+                continue
+        o[i] += 1
+    usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
+    o[i] += 10 * n
+
+
+@usm.kernel
+def continues_where_the_group_sets(a, s, o):
+    i, t = usm.get_global_id(0), usm.get_local_id(0)
+    n = 0
+    for k in range(a.shape[0]):
+        if a[k] < 3:
+            n += 1
+            if k == t:
+                continue
+            elif k == 1:
+                o[i] += 100
+        o[i] += 1
+    for k in range(2):
+        usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
+        o[i] += 10 * n
+
+
+@usm.kernel
+def continues_behind_a_barrier(a, s, o):
+    i, t = usm.get_global_id(0), usm.get_local_id(0)
+    n = 0
+    for k in range(3):
+        usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
+        n += 1
+        if a[k] < 2:
+            if k == t:
+                continue
+            o[i] += 1
+        o[i] += 10 * n
+
+
 @cuda.jit
 def of_cuda(a, s, o):
     t = cuda.threadIdx.x
@@ -185,6 +230,9 @@ EXPECTED = {
     continues_before_a_loop_of_the_group: [23, 22, 22, 22],
     reads_a_counter_after_its_loop: [20, 121, 222, 223],
     leaves_an_inner_loop: [20, 22, 44, 46],
+    continues_in_a_condition_of_the_group: [32, 32, 32, 33],
+    continues_where_the_group_sets: [165, 65, 165, 166],
+    continues_behind_a_barrier: [51, 41, 62, 62],
     of_cuda: [16, 14, 16, 14],
 }
 
@@ -199,10 +247,11 @@ def test_items_that_leave_a_loop_alone(kernel, host, compiler, monkeypatch):
     monkeypatch.setenv("USM_KERNEL_HOST", host)
     again = cuda.jit(kernel.py_func) if kernel is of_cuda else usm.kernel(kernel.__wrapped__)
     a, s, o = arrays()
-    if kernel is of_cuda:
-        again[1, N](a, s, o)
-    else:
-        again[N, N](a, s, o)
+    with usm.Device("host"):
+        if kernel is of_cuda:
+            again[1, N](a, s, o)
+        else:
+            again[N, N](a, s, o)
     assert o.tolist() == EXPECTED[kernel]
 
 

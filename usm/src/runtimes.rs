@@ -26,9 +26,9 @@ const ORDER: [BackendKind; 6] = [
 ///
 /// ```
 /// use usm::backend::{Dyn, host::HostHeap};
-/// use usm::{Opened, Runtimes};
+/// use usm::{OpenRuntime, Runtimes};
 ///
-/// let runtimes = Runtimes::new().with("mine", || Ok(Opened::new(Dyn::new(HostHeap::new()), None)))?;
+/// let runtimes = Runtimes::new().with("mine", || Ok(OpenRuntime::new(Dyn::new(HostHeap::new()), None)))?;
 /// let context = runtimes.open("mine:host:0")?;
 /// assert_eq!(context.info().name.as_str(), runtimes.open("host")?.info().name.as_str());
 /// # Ok::<(), usm::OpenError>(())

@@ -251,7 +251,7 @@ impl Writer<'_> {
     }
 
     /// Continues the innermost loop, or leaves it. Of a loop that the group runs an item ends its
-    /// phase: it does so in the last phase of an iteration only.
+    /// phase.
     pub(crate) fn leave(&mut self, way: usize) {
         let end = self.item_end.filter(|_| self.loops.len() == self.loops_of_group);
         let of_loop = self.loops.last().map(|blocks| blocks[way]);

@@ -18,8 +18,9 @@ pub(super) struct Guards<'k> {
     /// Conditions that are the same for a row, and the value that each has inside.
     rows: Vec<Condition<'k>>,
     bounds: Vec<Bound<'k>>,
-    /// Conditions that each item asks.
+    /// Conditions that each item asks, and the statement that they are of.
     pub(super) rest: Vec<Condition<'k>>,
+    pub(super) of: Option<&'k Stmt>,
 }
 
 /// An expression, and its value inside of a guard.
@@ -41,7 +42,7 @@ pub(super) type Rows<'p> = (&'p Kernel, &'p [Home], &'p [bool]);
 impl<'k> Guards<'k> {
     /// The guards of a phase, and the statements under them.
     pub(super) fn of(rows: Rows<'k>, body: &[&'k Stmt]) -> (Self, Vec<&'k Stmt>) {
-        let mut guards = Self { rows: Vec::new(), bounds: Vec::new(), rest: Vec::new() };
+        let mut guards = Self { rows: Vec::new(), bounds: Vec::new(), rest: Vec::new(), of: None };
         let mut stmts = body.to_vec();
         while guards.rest.is_empty() {
             let Some(at) = stmts.iter().position(|stmt| !is_recomputed(rows, stmt)) else { break };
@@ -53,6 +54,7 @@ impl<'k> Guards<'k> {
                 break;
             }
             guards.rest = conditions.split_off(count);
+            guards.of = stmts.get(at).copied();
             stmts.truncate(at);
             stmts.extend(inside);
         }

@@ -213,6 +213,7 @@ impl Host<'_, '_> {
 
     fn parts(&mut self, parts: &[Part<'_>]) {
         for part in parts {
+            self.writer.begin_of_group();
             match part {
                 Part::Items(body) => self.items(body),
                 Part::Set(variable, value) => {
@@ -314,7 +315,7 @@ impl Host<'_, '_> {
         self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < {to}; ++usm_lid_0) {{"));
         self.enter(0);
         self.writer.end = Some(end);
-        self.item(body, &guards.rest, &[]);
+        self.item(body, (&guards.rest, guards.of), &[]);
         self.writer.end = None;
         self.line(&format!("usm_item_end_{end}:;"));
         self.line("}");
@@ -332,7 +333,12 @@ impl Host<'_, '_> {
     }
 
     /// Writes the statements of an item, and the variables that they need except the known ones.
-    pub(super) fn item(&mut self, body: &[&Stmt], conditions: &[Condition<'_>], known: &[VarId]) {
+    pub(super) fn item(
+        &mut self,
+        body: &[&Stmt],
+        (conditions, of): (&[Condition<'_>], Option<&Stmt>),
+        known: &[VarId],
+    ) {
         let kernel = self.writer.kernel;
         if !self.one_private && !kernel.body.iter().any(Stmt::has_barrier) {
             for (index, array) in kernel.arrays.iter().enumerate() {
@@ -350,6 +356,9 @@ impl Host<'_, '_> {
         conditions.iter().for_each(|(condition, _)| self.read(condition, &mut used));
         used.retain(|variable| !known.contains(variable));
         self.variables(&used);
+        if let Some(stmt) = of {
+            self.writer.begin(stmt);
+        }
         for condition in conditions {
             let condition = self.condition(*condition, true);
             self.line(&format!("if ({condition}) {{"));

@@ -47,9 +47,20 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+    /// Prepares the checks of a statement's expressions. Returns whether all items run it together.
+    pub(super) fn begin(&mut self, stmt: &Stmt) -> bool {
         let is_together = self.together.contains(&address(stmt));
         self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
+        is_together
+    }
+
+    /// Prepares the checks of what a group runs once.
+    pub(super) fn begin_of_group(&mut self) {
+        self.noted = ALONE | TOGETHER;
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+        let is_together = self.begin(stmt);
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let line = format!("{} = {};", self.variable_name(*variable), self.expr(value));

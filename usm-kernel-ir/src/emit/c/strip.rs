@@ -217,7 +217,7 @@ impl<'k> Host<'_, 'k> {
                     self.line(&format!("const ulong usm_lid_0 = {from} + usm_lane;"));
                     self.enter(0);
                     let known: Vec<VarId> = strips.arrays.iter().chain(&strips.counters).copied().collect();
-                    self.item(stmts, &[], &known);
+                    self.item(stmts, (&[], None), &known);
                     self.line("}");
                 }
                 Piece::Around(variable, bounds, pieces) => {

@@ -134,7 +134,7 @@ def histogram(
         raise RequestError(f"{bins} bins: 1 to {(1 << 31) - 1} are possible")
     low, high = _limits(x, range)
     step = (high - low) / bins
-    if not low < low + step or step == float("inf"):
+    if not low < low + step or not high - step < high or step == float("inf"):
         raise RequestError(f"{bins} bins from {low} to {high} have no edges of 64 bits between them: state another range")
     edges = [low + place * step for place in _places(bins)]
     edges.append(high)
