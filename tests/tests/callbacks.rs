@@ -37,7 +37,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-interface/src/arrow/abi/export.rs", "release_schema release_list release_values", Below::Program),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
     // Arithmetic that does not panic.
-    ("usm-kernel-jit/src/machine/math.rs", "fabs fmaf", Below::OurOwn),
+    ("usm-kernel-ir/src/builtin.rs", "call call narrow wide call", Below::OurOwn),
     ("usm-kernel-jit/src/machine/operate.rs", "remainder", Below::OurOwn),
     ("usm-nrt/src/allocator.rs", "plain_malloc plain_realloc plain_free", Below::Frames),
     (
