@@ -49,14 +49,12 @@ fn replace(
     for stmt in body {
         let place = stmt.place;
         match &mut stmt.kind {
-            StmtKind::Continue => {
-                if is_lone.next() == Some(true) {
-                    let flag = *flag.get_or_insert_with(|| {
-                        variables.push(Variable { name: "continued".into(), ty: Scalar::Bool, place });
-                        VarId(variables.len() as u32 - 1)
-                    });
-                    *stmt = set(flag, true, place);
-                }
+            StmtKind::Continue if is_lone.next() == Some(true) => {
+                let flag = *flag.get_or_insert_with(|| {
+                    variables.push(Variable { name: "continued".into(), ty: Scalar::Bool, place });
+                    VarId(variables.len() as u32 - 1)
+                });
+                *stmt = set(flag, true, place);
             }
             StmtKind::If { then, other, .. } => {
                 replace(then, is_lone, flag, variables);
