@@ -19,15 +19,15 @@ pub(crate) fn without_lone_continues(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel>
     if !kernel.body.iter().any(Stmt::has_barrier) {
         return kernel;
     }
-    let apart = Uniformity::of(&kernel).jumps_apart(&kernel, |kind| matches!(kind, StmtKind::Continue));
-    if apart.is_empty() {
+    let addresses = Uniformity::of(&kernel).jumps_apart(&kernel, |kind| matches!(kind, StmtKind::Continue));
+    if addresses.is_empty() {
         return kernel;
     }
     let mut is_lone = Vec::new();
     kernel.for_each(
         &mut |stmt| {
             if matches!(stmt.kind, StmtKind::Continue) {
-                is_lone.push(apart.contains(&address(stmt)));
+                is_lone.push(addresses.contains(&address(stmt)));
             }
         },
         &mut |_| (),

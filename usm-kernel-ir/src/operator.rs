@@ -77,6 +77,31 @@ named! {
     }
 }
 
+impl Binary {
+    /// The comparison of integers that is true where this one is false.
+    pub(crate) const fn negated(self) -> Option<Self> {
+        match self {
+            Self::Lt => Some(Self::Ge),
+            Self::Le => Some(Self::Gt),
+            Self::Gt => Some(Self::Le),
+            Self::Ge => Some(Self::Lt),
+            Self::Ne => Some(Self::Eq),
+            _ => None,
+        }
+    }
+
+    /// The comparison with its operands exchanged.
+    pub(crate) const fn mirrored(self) -> Self {
+        match self {
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+            other => other,
+        }
+    }
+}
+
 named! {
     /// An operator with one operand.
     Unary {

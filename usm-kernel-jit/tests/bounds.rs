@@ -43,7 +43,7 @@ fn queue() -> Queue<HostHeap> {
 }
 
 /// The items of a launch that count, for these bounds.
-fn counted(
+fn counts_of(
     function: &Function<HostHeap>,
     queue: &Queue<HostHeap>,
     shape: &[u64],
@@ -91,9 +91,9 @@ fn items_inside_of_guards_run_and_no_others() {
                         "u64" if bound < 0 => i64::MAX - i64::from(bound == i64::MIN),
                         _ => bound,
                     });
-                    let found = counted(&function, &queue, &[ITEMS as u64], bounds);
+                    let counts = counts_of(&function, &queue, &[ITEMS as u64], bounds);
                     let expected: Vec<u32> = (0..ITEMS).map(|i| u32::from(holds(i, low, high))).collect();
-                    assert_eq!(found, expected, "{guard}: {ty}, {low}, {high}");
+                    assert_eq!(counts, expected, "{guard}: {ty}, {low}, {high}");
                 }
             }
         }
@@ -113,12 +113,12 @@ fn guards_of_rows_and_columns_hold_together() {
     for (rows, columns) in [(7, 150), (40, 3), (1, 1), (3, 64)] {
         for low in BOUNDS {
             for high in BOUNDS {
-                let found = counted(&function, &queue, &[rows, columns], [low, high].map(Bound::Signed));
+                let counts = counts_of(&function, &queue, &[rows, columns], [low, high].map(Bound::Signed));
                 let columns = columns as i64;
                 let inside = |(i, j)| i > low && j > low && i < high && j < columns - 1;
                 let items = (0..rows as i64).flat_map(|i| (0..columns).map(move |j| (i, j)));
                 let expected: Vec<u32> = items.map(|item| u32::from(inside(item))).collect();
-                assert_eq!(found, expected, "{rows} by {columns}: {low}, {high}");
+                assert_eq!(counts, expected, "{rows} by {columns}: {low}, {high}");
             }
         }
     }

@@ -46,10 +46,10 @@ impl Groups {
     fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
         let all = global.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
         let items = (all / PARTS).clamp(LEAST, PART);
-        let local = local.unwrap_or_else(|| fitting_part(global, items));
+        let local = local.unwrap_or_else(|| fitting_part(global, items, STRIP));
         let counts: [u64; 3] = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
         let of_group = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size)).max(1);
-        let steps = fitting_part(counts, items / of_group);
+        let steps = fitting_part(counts, items / of_group, 1);
         let parts = std::array::from_fn(|axis| counts[axis].div_ceil(steps[axis]));
         let of_part = steps.iter().fold(of_group, |all, step| all.saturating_mul(*step));
         let sizes = std::array::from_fn(|place| if place < 3 { global[place] } else { local[place - 3] });
@@ -90,15 +90,15 @@ impl Groups {
 
 /// The part of these sizes, the fastest dimension first, that has about so many elements, and at
 /// least one. A row that is not much longer stays whole: the rest of it would be a part of few
-/// elements.
-fn fitting_part(sizes: [u64; 3], most: u64) -> [u64; 3] {
+/// elements. Otherwise a part of a row has a multiple of `strip` elements, if there are so many.
+fn fitting_part(sizes: [u64; 3], most: u64, strip: u64) -> [u64; 3] {
     let mut left = most.max(1);
     sizes.map(|size| {
-        let taken = match size <= left.saturating_add(left / 2) {
+        let part = match size <= left.saturating_add(left / 2) {
             true => size.max(1),
-            false => left - left % STRIP.min(left),
+            false => left - left % strip.min(left),
         };
-        left = if taken == size { (left / taken).max(1) } else { 1 };
-        taken
+        left = if part == size { (left / part).max(1) } else { 1 };
+        part
     })
 }

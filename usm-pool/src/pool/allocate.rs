@@ -95,7 +95,7 @@ impl<B: Backend + 'static> Pool<B> {
     #[inline(always)]
     fn own_cached(&self, ticket: Ticket, block: &table::Block, bytes: u64, cache: &threads::Cache) -> Own<B> {
         cache.flow.allocate(bytes);
-        self.own(ticket, block, bytes, cache.next_id(&self.shared().written.ids))
+        self.own(ticket, block, bytes, cache.next_id(&self.shared().shared_counters.ids))
     }
 
     /// The owner of a block.
@@ -197,7 +197,7 @@ impl<B: Backend + 'static> Pool<B> {
         let ticket = Ticket::new(given.slot, block.size.get());
         let count_in_space = || {
             shared.with(|space| space.flow.allocate(bytes));
-            self.own(ticket, block, bytes, shared.written.ids.add_shared(1))
+            self.own(ticket, block, bytes, shared.shared_counters.ids.add_shared(1))
         };
         // A callback may have given the cache to another pool.
         #[cfg(feature = "std")]

@@ -78,7 +78,7 @@ type SpaceOf<B> = Space<Pending<B>, Segment<B>>;
 /// What every thread writes from time to time, on a line of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Written {
+struct SharedCounters {
     /// The number of the next allocation.
     ids: Num64,
     /// With [`PoolOptions::exact_peak`]: live bytes, and the most of them.
@@ -103,7 +103,7 @@ struct Shared<B: Backend + 'static> {
     keep: u64,
     /// Bytes that a thread may keep; 0 once blocks that come back pass the caches by.
     room: Num64,
-    written: Written,
+    shared_counters: SharedCounters,
     table: Table<Pending<B>>,
     space: Arc<Mutex<SpaceOf<B>>>,
     tags: Mutex<Vec<String>>,
@@ -199,7 +199,7 @@ impl<B: Backend + 'static> Pool<B> {
             options,
             keep: options.keep.map_or(u64::MAX, |keep| keep as u64),
             room: Num64::new(bins::room(0)),
-            written: Written { ids: Num64::new(1), ..Written::default() },
+            shared_counters: SharedCounters { ids: Num64::new(1), ..SharedCounters::default() },
             table,
             space,
             tags: Mutex::new(alloc::vec![String::new()]),
@@ -261,7 +261,7 @@ impl<B: Backend + 'static> Pool<B> {
             reserved: counters.reserved,
             cached,
             pending,
-            peak_live: counters.peak_live.max(shared.written.exact.1.get()),
+            peak_live: counters.peak_live.max(shared.shared_counters.exact.1.get()),
             peak_reserved: counters.peak_reserved,
             leaked: counters.leaked,
             blocks: flow.allocations.get().saturating_sub(flow.frees.get()),

@@ -19,8 +19,8 @@ impl<B: Backend + 'static> Shared<B> {
     #[inline(always)]
     pub(super) fn count_allocated(&self, bytes: u64) {
         if self.options.exact_peak {
-            let live = self.written.exact.0.add_shared(bytes).wrapping_add(bytes);
-            self.written.exact.1.raise_shared(live);
+            let live = self.shared_counters.exact.0.add_shared(bytes).wrapping_add(bytes);
+            self.shared_counters.exact.1.raise_shared(live);
         }
     }
 
@@ -28,7 +28,7 @@ impl<B: Backend + 'static> Shared<B> {
     #[inline(always)]
     pub(super) fn count_freed(&self, bytes: u64) {
         if self.options.exact_peak {
-            self.written.exact.0.add_shared(bytes.wrapping_neg());
+            self.shared_counters.exact.0.add_shared(bytes.wrapping_neg());
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Guards<'k> {
     bounds: Vec<Bound<'k>>,
     /// Conditions that each item asks, and the statement that they are of.
     pub(super) rest: Vec<Condition<'k>>,
-    pub(super) of: Option<&'k Stmt>,
+    pub(super) statement: Option<&'k Stmt>,
 }
 
 /// An expression, and its value inside of a guard.
@@ -42,7 +42,7 @@ pub(super) type Rows<'p> = (&'p Kernel, &'p [Home], &'p [bool]);
 impl<'k> Guards<'k> {
     /// The guards of a phase, and the statements under them.
     pub(super) fn of(rows: Rows<'k>, body: &[&'k Stmt]) -> (Self, Vec<&'k Stmt>) {
-        let mut guards = Self { rows: Vec::new(), bounds: Vec::new(), rest: Vec::new(), of: None };
+        let mut guards = Self { rows: Vec::new(), bounds: Vec::new(), rest: Vec::new(), statement: None };
         let mut stmts = body.to_vec();
         while guards.rest.is_empty() {
             let Some(at) = stmts.iter().position(|stmt| !is_recomputed(rows, stmt)) else { break };
@@ -54,7 +54,7 @@ impl<'k> Guards<'k> {
                 break;
             }
             guards.rest = conditions.split_off(count);
-            guards.of = stmts.get(at).copied();
+            guards.statement = stmts.get(at).copied();
             stmts.truncate(at);
             stmts.extend(inside);
         }
@@ -69,11 +69,11 @@ impl<'k> Guards<'k> {
             return true;
         }
         let ExprKind::Binary { operator, left: one, right: two } = &expr.kind else { return false };
-        let operator = if value { Some(*operator) } else { negated(*operator) };
+        let operator = if value { Some(*operator) } else { operator.negated() };
         let Some(operator) = operator else { return false };
         let (id, bound, operator) = match (id_of(rows, one), id_of(rows, two)) {
             (Some(id), None) => (id, two, operator),
-            (None, Some(id)) => (id, one, mirrored(operator)),
+            (None, Some(id)) => (id, one, operator.mirrored()),
             _ => return false,
         };
         let (first, end) = match operator {
@@ -126,29 +126,6 @@ fn conjuncts<'k>(expr: &'k Expr, value: bool, conditions: &mut Vec<Condition<'k>
     }
 }
 
-/// The comparison of integers that is true where this one is false.
-fn negated(operator: Binary) -> Option<Binary> {
-    match operator {
-        Binary::Lt => Some(Binary::Ge),
-        Binary::Le => Some(Binary::Gt),
-        Binary::Gt => Some(Binary::Le),
-        Binary::Ge => Some(Binary::Lt),
-        Binary::Ne => Some(Binary::Eq),
-        _ => None,
-    }
-}
-
-/// The comparison with its operands exchanged.
-fn mirrored(operator: Binary) -> Binary {
-    match operator {
-        Binary::Lt => Binary::Gt,
-        Binary::Le => Binary::Ge,
-        Binary::Gt => Binary::Lt,
-        Binary::Ge => Binary::Le,
-        other => other,
-    }
-}
-
 /// The id in the fastest dimension that a 64-bit integer is.
 fn id_of(rows: Rows<'_>, expr: &Expr) -> Option<Query> {
     let (kernel, homes, _) = rows;
@@ -189,13 +166,13 @@ impl Host<'_, '_> {
         }
         for Bound { id, value, first, end } in &guards.bounds {
             let base = if *id == Query::GlobalId { "usm_base_0" } else { "0ul" };
-            let of = if value.ty == Scalar::I64 { "usm_of_signed" } else { "usm_of_unsigned" };
+            let convert = if value.ty == Scalar::I64 { "usm_of_signed" } else { "usm_of_unsigned" };
             let value = self.writer.expr(value);
             if let Some(more) = first {
-                self.line(&format!("{from} = usm_later({from}, {of}({value}, {more}), {base});"));
+                self.line(&format!("{from} = usm_later({from}, {convert}({value}, {more}), {base});"));
             }
             if let Some(more) = end {
-                self.line(&format!("{to} = usm_earlier({to}, {of}({value}, {more}), {base});"));
+                self.line(&format!("{to} = usm_earlier({to}, {convert}({value}, {more}), {base});"));
             }
         }
         self.line("}");

@@ -315,7 +315,7 @@ impl Host<'_, '_> {
         self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < {to}; ++usm_lid_0) {{"));
         self.enter(0);
         self.writer.end = Some(end);
-        self.item(body, (&guards.rest, guards.of), &[]);
+        self.item(body, (&guards.rest, guards.statement), &[]);
         self.writer.end = None;
         self.line(&format!("usm_item_end_{end}:;"));
         self.line("}");
@@ -336,7 +336,7 @@ impl Host<'_, '_> {
     pub(super) fn item(
         &mut self,
         body: &[&Stmt],
-        (conditions, of): (&[Condition<'_>], Option<&Stmt>),
+        (conditions, statement): (&[Condition<'_>], Option<&Stmt>),
         known: &[VarId],
     ) {
         let kernel = self.writer.kernel;
@@ -356,7 +356,7 @@ impl Host<'_, '_> {
         conditions.iter().for_each(|(condition, _)| self.read(condition, &mut used));
         used.retain(|variable| !known.contains(variable));
         self.variables(&used);
-        if let Some(stmt) = of {
+        if let Some(stmt) = statement {
             self.writer.begin(stmt);
         }
         for condition in conditions {

@@ -289,20 +289,11 @@ impl Writer<'_> {
         if !self.is_of_launch(limit) {
             return None;
         }
-        let operator = match (operator, truth) {
-            (Binary::Lt, true) | (Binary::Ge, false) => Binary::Lt,
-            (Binary::Le, true) | (Binary::Gt, false) => Binary::Le,
-            (Binary::Gt, true) | (Binary::Le, false) => Binary::Gt,
-            (Binary::Ge, true) | (Binary::Lt, false) => Binary::Ge,
-            _ => return None,
-        };
-        let operator = match (operator, flipped) {
-            (Binary::Lt, true) => Binary::Gt,
-            (Binary::Le, true) => Binary::Ge,
-            (Binary::Gt, true) => Binary::Lt,
-            (Binary::Ge, true) => Binary::Le,
-            (other, _) => other,
-        };
+        let operator = if truth { *operator } else { operator.negated()? };
+        let operator = if flipped { operator.mirrored() } else { operator };
+        if !matches!(operator, Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge) {
+            return None;
+        }
         let limit = self.expr(limit);
         let (is_global, dimension) = id;
         let is_low = matches!(operator, Binary::Gt | Binary::Ge);
