@@ -9,6 +9,7 @@ NumPy arrays are complete on return.
 import threading
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from . import _usm
 from ._kernel.cuda import CudaSource, Place, Rewritten
@@ -135,17 +136,26 @@ class Dispatcher:
 
     def _launch(self, sizes, groups):
         def launch(*arguments):
-            arguments = [one.array if isinstance(one, DeviceNDArray) else one for one in arguments]
             with _queue():
-                _remember(self.kernel[sizes, groups].submit(*arguments))
+                _remember(self.kernel[sizes, groups].submit(*_plain(arguments)))
 
         return launch
 
     def __call__(self, *arguments):
         return self.kernel(*arguments)
 
+    @cached_property
+    def device_function(self):
+        """The function as one that kernels call."""
+        return _jit(self.py_func, True)
+
     def __repr__(self):
         return f"<usm.cuda kernel {self.__name__}>"
+
+
+def _plain(arguments):
+    """Arguments, also in tuples, with the arrays of those of this module."""
+    return tuple(one.array if isinstance(one, DeviceNDArray) else _plain(one) if isinstance(one, tuple) else one for one in arguments)
 
 
 def _three(sizes, what):

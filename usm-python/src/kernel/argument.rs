@@ -337,15 +337,13 @@ impl Memory {
 
 /// Refuses arguments whose memory Python code has replaced since they were read: NumPy's
 /// `resize(refcheck=False)` in code of another argument, or in another thread.
-pub(crate) fn check_unmoved<'a>(
-    given: &Bound<'_, PyTuple>,
-    arguments: impl Iterator<Item = (usize, &'a Argument)>,
+/// Arguments come with the place of the program's argument and the object that each is.
+pub(crate) fn check_unmoved<'a, 'py>(
+    arguments: impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)>,
     refused: &dyn Fn(usize, &str) -> PyErr,
 ) -> PyResult<()> {
-    for (place, argument) in arguments {
-        let (Argument::Array(memory), Ok(given)) = (argument, given.get_borrowed_item(place)) else {
-            continue;
-        };
+    for (place, given, argument) in arguments {
+        let Argument::Array(memory) = argument else { continue };
         let Side { storage, view, .. } = memory.origin.as_ref().unwrap_or(&memory.side);
         let (start, shape) = match memory.field {
             Some(field) => (field.offset, memory.shape_at(0)),

@@ -131,11 +131,13 @@ impl PyLaunch {
                 function.error(&format!("{needed} arguments are needed ({names}), {found} are given"))
             );
         }
-        let whole = |place: usize| format!("argument {place}, `{}`", function.parameters[place]);
-        let (mut arguments, origins) = structure::arguments(given, &|place| function.located(&whole(place)))?;
-        let name = |place: usize| match origins.of(place) {
-            (place, None) => whole(place),
-            (place, Some(field)) => format!("argument {place}, `{}.{field}`", function.parameters[place]),
+        let item =
+            |place: usize, path: &str| format!("argument {place}, `{}{path}`", function.parameters[place]);
+        let (mut arguments, origins) =
+            structure::arguments(given, &|place, path| function.located(&item(place, path)))?;
+        let name = |argument: usize| {
+            let (place, path) = origins.of(argument);
+            item(place, &path)
         };
         self.check_groups(&arguments, &name)?;
         let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
@@ -151,7 +153,7 @@ impl PyLaunch {
             }
         }
         // Other arguments, and the making of code, run code of Python.
-        self.check_unmoved(given, origins.with(&arguments))?;
+        self.check_unmoved(origins.with(given, &arguments))?;
         if self.mode == Mode::Run {
             move_to_device(py, &mut arguments, &stream, &|message| function.error(message), &name)?;
         }
@@ -187,13 +189,12 @@ impl PyLaunch {
         })
     }
 
-    fn check_unmoved<'a>(
+    fn check_unmoved<'a, 'py>(
         &self,
-        given: &Bound<'_, PyTuple>,
-        arguments: impl Iterator<Item = (usize, &'a Argument)>,
+        arguments: impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)>,
     ) -> PyResult<()> {
         let function = self.function.get();
-        check_unmoved(given, arguments, &|place, message| {
+        check_unmoved(arguments, &|place, message| {
             function.error(&format!("argument {place}, `{}`, {message}", function.parameters[place]))
         })
     }
@@ -265,7 +266,7 @@ impl PyLaunch {
             };
             // Results stay when printing fails.
             let outcome = outcome.and_then(|()| {
-                self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
+                self.check_unmoved(prepared.origins.with(given, &prepared.arguments))?;
                 prepared.copy_back(py)
             });
             let print_outcome = print::show(py, &prepared);
@@ -276,7 +277,7 @@ impl PyLaunch {
             if let Some(event) = event {
                 wait::for_event(py, &event)?;
             }
-            self.check_unmoved(given, prepared.origins.with(&prepared.arguments))?;
+            self.check_unmoved(prepared.origins.with(given, &prepared.arguments))?;
             prepared.copy_back(py)?;
             return Ok(None);
         }

@@ -165,7 +165,7 @@ fn start(
         return Err(refused("it was built for another context than that of its arrays"));
     }
     let moved = |place, message: &str| refused(&format!("{} {message}", name(place)));
-    check_unmoved(given, arguments.iter().enumerate(), &moved)?;
+    check_unmoved(objects(given, &arguments), &moved)?;
     move_to_device(py, &mut arguments, &stream, &refused, &name)?;
     for (place, argument) in arguments.iter().enumerate() {
         if let Argument::Array(memory) = argument
@@ -235,7 +235,7 @@ fn start(
         refused(&format!("{message}; {scalars}: pass np.int32(n) for an int, np.float32(x) for a float"))
     })?;
     wait::for_event(py, &event)?;
-    check_unmoved(given, arguments.iter().enumerate(), &moved)?;
+    check_unmoved(objects(given, &arguments), &moved)?;
     for argument in &arguments {
         if let Argument::Array(memory) = argument
             && let Some(origin) = memory.origin.as_ref().filter(|origin| !origin.storage.is_readonly())
@@ -244,6 +244,15 @@ fn start(
         }
     }
     Ok(event)
+}
+
+/// The arguments, each with its place and the object that it is.
+fn objects<'a, 'py>(
+    given: &Bound<'py, PyTuple>,
+    arguments: &'a [Argument],
+) -> impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)> {
+    let pairs = given.iter().zip(arguments).enumerate();
+    pairs.map(|(place, (object, argument))| (place, object, argument))
 }
 
 /// A Python number with the width of the parameter, if the runtime reports that.

@@ -1,4 +1,7 @@
-//! Structures as arguments: each field is an array of its own over the same memory.
+//! Structures and tuples as arguments.
+//!
+//! Each field of a structure is an array of its own over the same memory, and each item of a tuple
+//! is an argument of its own.
 
 use std::ops::Range;
 
@@ -15,20 +18,41 @@ use crate::text::error::Class;
 /// Between the names of a field and of the structure that it is in.
 const WITHIN: char = '\n';
 
-/// The origin of a launch's arguments: one part for each argument that the program gave.
+/// The kind of a tuple in a key. The number of its items and their parts of the key follow.
+const TUPLE: u32 = 5 << 24;
+
+/// Maximum depth of tuples in tuples.
+const DEPTH: usize = 16;
+
+/// The origin of a launch's arguments: a part for each argument of the program that is no tuple,
+/// for each tuple, and for each of its items.
 #[derive(Debug)]
 pub(crate) struct Origins(Vec<Part>);
 
-/// The arguments of a launch that an argument of the program became.
+/// The arguments of a launch that an argument of the program, or an item of a tuple, became.
 #[derive(Debug)]
 struct Part {
+    /// The place of the program's argument.
+    place: usize,
+    /// The indices of the item in the program's argument; none if it is the argument.
+    path: Vec<usize>,
     fields: Range<usize>,
-    structure: Option<Structure>,
+    form: Form,
+}
+
+/// The form of an argument.
+#[derive(Debug)]
+enum Form {
+    Plain,
+    Structure(Structure),
+    /// The number of items, which are the parts that follow.
+    Tuple(u32),
 }
 
 /// Structures whose fields are arguments.
 #[derive(Debug)]
 struct Structure {
+    /// The paths of the fields, such as `.x`.
     names: Vec<String>,
     /// Its part of the key of generated code.
     key: Vec<u32>,
@@ -42,47 +66,89 @@ struct Leaf {
     view: View,
 }
 
-/// Reads arguments, with the fields of structures in the place of these. `name` names one in
-/// messages.
+/// Reads arguments, with the fields of structures and the items of tuples in the place of these.
+/// `name` names an argument, or an item of it by its path, in messages.
 pub(crate) fn arguments(
     given: &Bound<'_, PyTuple>,
-    name: &dyn Fn(usize) -> String,
+    name: &dyn Fn(usize, &str) -> String,
 ) -> PyResult<(Vec<Argument>, Origins)> {
     let (mut arguments, mut parts) = (Vec::with_capacity(given.len()), Vec::with_capacity(given.len()));
     for (place, one) in given.iter_borrowed().enumerate() {
-        let name = || name(place);
-        let start = arguments.len();
-        let structure = match Argument::of(&one, &name)? {
-            Argument::Structures(side) => Some(Structure::read(given.py(), &side, &name, &mut arguments)?),
-            other => {
-                arguments.push(other);
-                None
-            }
-        };
-        parts.push(Part { fields: start..arguments.len(), structure });
+        add_argument(&one, (place, Vec::new()), name, &mut arguments, &mut parts)?;
     }
     Ok((arguments, Origins(parts)))
 }
 
+/// Reads an argument, or an item of it.
+fn add_argument(
+    given: &Bound<'_, PyAny>,
+    (place, path): (usize, Vec<usize>),
+    name: &dyn Fn(usize, &str) -> String,
+    arguments: &mut Vec<Argument>,
+    parts: &mut Vec<Part>,
+) -> PyResult<()> {
+    let start = arguments.len();
+    if let Ok(items) = given.cast::<PyTuple>() {
+        if path.len() == DEPTH {
+            let name = name(place, &shown(&path));
+            return Err(Class::Kernel.error(format!("{name}: more than {DEPTH} tuples within each other")));
+        }
+        let form = Form::Tuple(items.len() as u32);
+        parts.push(Part { place, path: path.clone(), fields: start..start, form });
+        for (index, item) in items.iter_borrowed().enumerate() {
+            add_argument(&item, (place, [&path[..], &[index]].concat()), name, arguments, parts)?;
+        }
+        return Ok(());
+    }
+    let name = || name(place, &shown(&path));
+    let form = match Argument::of(given, &name)? {
+        Argument::Structures(side) => Form::Structure(Structure::read(given.py(), &side, &name, arguments)?),
+        other => {
+            arguments.push(other);
+            Form::Plain
+        }
+    };
+    parts.push(Part { place, path, fields: start..arguments.len(), form });
+    Ok(())
+}
+
+/// The indices of an item as Python writes them.
+fn shown(path: &[usize]) -> String {
+    path.iter().map(|index| format!("[{index}]")).collect()
+}
+
+impl Part {
+    /// The object that it was read from.
+    fn object<'py>(&self, given: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
+        self.path.iter().try_fold(given.get_item(self.place).ok()?, |object, index| {
+            object.cast::<PyTuple>().ok()?.get_item(*index).ok()
+        })
+    }
+}
+
 impl Origins {
-    /// The place of the program's argument that an argument belongs to, and the name of its field.
-    pub(crate) fn of(&self, argument: usize) -> (usize, Option<&str>) {
-        let place = self.0.partition_point(|part| part.fields.end <= argument);
-        let part = self.0.get(place);
-        let field = part.and_then(|part| {
-            part.structure.as_ref()?.names.get(argument - part.fields.start).map(String::as_str)
-        });
-        (place, field)
+    /// The place of the program's argument that an argument belongs to, and its path in that.
+    pub(crate) fn of(&self, argument: usize) -> (usize, String) {
+        let number = self.0.partition_point(|part| part.fields.end <= argument);
+        let Some(part) = self.0.get(number) else { return (argument, String::new()) };
+        let field = match &part.form {
+            Form::Structure(structure) => structure.names.get(argument - part.fields.start),
+            _ => None,
+        };
+        (part.place, format!("{}{}", shown(&part.path), field.map_or("", String::as_str)))
     }
 
-    /// The arguments with the places of the program's arguments that they belong to.
-    pub(crate) fn with<'a>(
+    /// The arguments, each with the place of the program's argument and the object that it is.
+    pub(crate) fn with<'a, 'py>(
         &'a self,
+        given: &'a Bound<'py, PyTuple>,
         arguments: &'a [Argument],
-    ) -> impl Iterator<Item = (usize, &'a Argument)> {
-        let places =
-            self.0.iter().enumerate().flat_map(|(place, part)| part.fields.clone().map(move |_| place));
-        places.zip(arguments)
+    ) -> impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)> {
+        let objects = self.0.iter().flat_map(move |part| {
+            let object = part.object(given);
+            part.fields.clone().filter_map(move |_| Some((part.place, object.clone()?)))
+        });
+        objects.zip(arguments).map(|((place, object), argument)| (place, object, argument))
     }
 
     /// The key of generated code. Its first number also tells whether arrays share memory, of
@@ -98,12 +164,13 @@ impl Origins {
             });
             let span = memories.reduce(|one, two| one.start.min(two.start)..one.end.max(two.end));
             spans.extend(span.map(|span| (span.start, span.end)));
-            match &part.structure {
-                Some(structure) => {
+            match &part.form {
+                Form::Structure(structure) => {
                     shares |= structure.overlaps_itself;
                     key.extend(&structure.key);
                 }
-                None => key.extend(fields.iter().map(Argument::key)),
+                Form::Plain => key.extend(fields.iter().map(Argument::key)),
+                Form::Tuple(items) => key.extend([TUPLE, *items]),
             }
         }
         spans.sort_unstable();
@@ -167,13 +234,12 @@ impl Structure {
                 }),
             );
             key.extend(inner.iter().map(|extent| *extent as u32));
-            if is_scalar && !inner.is_empty() {
-                return Err(refused(&format!(
-                    "field `{shown}` is an array in a structure by value: pass an array of one structure"
-                )));
-            }
-            names.push(shown);
-            arguments.push(if is_scalar { memory.scalar(py)? } else { Argument::Array(memory) });
+            names.push(format!(".{shown}"));
+            arguments.push(if is_scalar && inner.is_empty() {
+                memory.scalar(py)?
+            } else {
+                Argument::Array(memory)
+            });
         }
         Ok(Self { names, key, overlaps_itself: view.may_overlap_itself() })
     }

@@ -57,6 +57,9 @@ class Calls:
         kind = function.__class__
         if kind is names.Word:
             return self.word(function.__name__, node, alone)
+        if kind is not DeviceFunction and hasattr(function, "py_func"):
+            function = self.device_function(function)
+            kind = function.__class__
         if kind is DeviceFunction:
             return self.inline_call(function, node)
         if kind is Method and function.name == "view":
@@ -101,6 +104,14 @@ class Calls:
         if hasattr(function, "__code__"):
             raise self.error(node, f"a call of `{text}`, a function of plain Python: decorate it with `@usm.device_func`")
         raise self.error(node, f"a call of `{text}` is not for kernels: `math`, `min`, `max`, `abs`, `pow`, casts and functions of usm are")
+
+    def device_function(self, dispatcher):
+        """The function of a dispatcher of Numba, or of a kernel of `usm.cuda`, as one that kernels call."""
+        found = self.functions.get(id(dispatcher))
+        if found is None:
+            function = getattr(dispatcher, "device_function", None) or DeviceFunction(dispatcher.py_func)
+            found = self.functions[id(dispatcher)] = function
+        return found
 
     def word(self, name, node, alone):
         """A call of a function of usm that only kernels have."""

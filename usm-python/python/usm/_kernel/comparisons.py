@@ -4,7 +4,7 @@ import ast
 import operator as python_operator
 
 from .types import NAMES, STORED, is_float, is_int, limits
-from .values import Cpx, Val, number
+from .values import Cpx, Tup, Val, number
 
 _COMPARISON = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _FOLD = {name: getattr(python_operator, name) for name in _COMPARISON.values()}
@@ -140,9 +140,11 @@ class Comparisons:
         """`a if c else b`: only one of the two is evaluated."""
         condition = self.condition(node.test)
         if condition.const is not None:
-            return self.numeric(node.body if condition.const else node.orelse)
-        one, first = self.with_own_statements(lambda: self.numeric(node.body))
-        two, second = self.with_own_statements(lambda: self.numeric(node.orelse))
+            return self.number_or_tuple(node.body if condition.const else node.orelse)
+        one, first = self.with_own_statements(lambda: self.number_or_tuple(node.body))
+        two, second = self.with_own_statements(lambda: self.number_or_tuple(node.orelse))
+        if Tup in (one.__class__, two.__class__):
+            return self.choice_of_tuples(condition, ((one, first), (two, second)), node)
         if Cpx in (one.__class__, two.__class__):
             return self.complex_conditional(condition, ((one, first), (two, second)))
         ty = self.common_type(one, two, node, "or") if one.ty != two.ty else one.ty

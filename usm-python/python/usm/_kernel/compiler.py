@@ -19,9 +19,10 @@ from .order import Order
 from .printing import Printing
 from .source import Source
 from .statements import Statements
-from .structures import Layout, Structures, sorts_of
+from .structures import Layout, Structures, count_of, sorts_of
+from .tuples import Tuples
 from .types import COMPUTED, NAMES, SCALARS, STORED, promote
-from .values import Arr, Cpx, Frame, Pack, Static, Val
+from .values import Arr, Cpx, Frame, Pack, Static, Tup, Val
 from .work_items import WorkItems
 
 #: The most rounds. A further round is needed when the type of a variable became wider.
@@ -38,6 +39,7 @@ class Compiler(
     Conversions,
     Order,
     Structures,
+    Tuples,
     Calls,
     Mathematics,
     WorkItems,
@@ -58,13 +60,15 @@ class Compiler(
         head = key[0]
         self.dimensions, self.shares = head & 0xFF, bool(head >> 16)
         self.sorts = sorts_of(key[1:])
-        self.argument_count = sum(sort.count if sort.__class__ is Layout else 1 for sort in self.sorts)
+        self.argument_count = count_of(self.sorts)
         # The facts that a round finds for the next one.
         self.types = {}
         self.highs = {}
         self.unset = set()
         self.atomics = set()
         self.packs = {}
+        # Functions of dispatchers, by the number of the dispatcher.
+        self.functions = {}
 
     def make(self):
         """The text of the nodes, the sources of their parameters, tables and facts for a launch.
@@ -173,33 +177,42 @@ class Compiler(
         if self.source.item is not None:
             self.frame.names[parameters[0].arg] = Static(self.source.item)
             parameters = parameters[1:]
-        number = -1
+        number = 0
         for parameter, sort in zip(parameters, self.sorts):
-            name = parameter.arg
             self.at = self.place_of(parameter)
-            number += 1
-            if sort.__class__ is Layout:
-                by_value = sort.head >> 24 == RECORD
-                self.frame.names[name] = self.parameter_record(name, number, sort.fields) if by_value else self.parameter_structures(name, number, sort)
-                number += sort.count - 1
-                continue
-            ty = SCALARS[sort & 0xFF]
-            dimensions, is_complex = sort >> 16 & 0xFF, bool(sort >> 10 & 1)
-            if sort >> 24 == SCALAR and is_complex:
-                weak = {"f64": "wf"}.get(ty, ty)
-                parts = [Val(self.parameter_value(f"{name}.{part}", ty, (FROM_SCALAR, number, place)), weak) for place, part in enumerate(("real", "imag"))]
-                self.bind_parameter(name, Cpx(*parts), parameter)
-            elif sort >> 24 == SCALAR:
-                weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
-                value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
-                value = Val(self.computed(value, ty), COMPUTED.get(weak, weak))
-                if weak == "wi":
-                    self.weak[value.text] = number
-                self.bind_parameter(name, value, parameter)
-            elif sort >> 24 == ARRAY:
-                self.frame.names[name] = self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1), is_complex)
+            value = self.parameter(parameter.arg, number, sort)
+            if value.__class__ in (Val, Cpx):
+                self.bind_parameter(parameter.arg, value, parameter)
             else:
-                self.frame.names[name] = self.parameter_local(name, number, ty, dimensions, is_complex)
+                self.frame.names[parameter.arg] = value
+            number += count_of(sort)
+
+    def parameter(self, name, number, sort):
+        """The meaning of a parameter whose first argument in a launch has this number."""
+        if sort.__class__ is list:
+            items = []
+            for place, item in enumerate(sort):
+                items.append(self.parameter(f"{name}[{place}]", number, item))
+                number += count_of(item)
+            return Tup(items)
+        if sort.__class__ is Layout:
+            by_value = sort.head >> 24 == RECORD
+            return self.parameter_record(name, number, sort.fields) if by_value else self.parameter_structures(name, number, sort)
+        ty = SCALARS[sort & 0xFF]
+        dimensions, is_complex = sort >> 16 & 0xFF, bool(sort >> 10 & 1)
+        if sort >> 24 == SCALAR and is_complex:
+            weak = {"f64": "wf"}.get(ty, ty)
+            return Cpx(*(Val(self.parameter_value(f"{name}.{part}", ty, (FROM_SCALAR, number, place)), weak) for place, part in enumerate(("real", "imag"))))
+        if sort >> 24 == SCALAR:
+            weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
+            value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
+            value = Val(self.computed(value, ty), COMPUTED.get(weak, weak))
+            if weak == "wi":
+                self.weak[value.text] = number
+            return value
+        if sort >> 24 == ARRAY:
+            return self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1), is_complex)
+        return self.parameter_local(name, number, ty, dimensions, is_complex)
 
     def bind_parameter(self, name, value, node):
         """Gives the name of a number its value: a variable's, if the kernel sets it."""

@@ -29,14 +29,7 @@ class Indexing:
             index, pure = self.element_index(found, node)
             return self.loaded(found, index, self.place_of(node))
         if found.__class__ is Tup or (found.__class__ is Static and isinstance(found.value, (tuple, list))):
-            items = found.items if found.__class__ is Tup else found.value
-            place = self.value(node.slice)
-            if type(place.const) is not int:
-                raise self.error(node, "a tuple is indexed by a literal")
-            if not -len(items) <= place.const < len(items):
-                raise self.error(node, f"index {place.const} of a tuple of {len(items)}")
-            item = items[place.const]
-            return item if found.__class__ is Tup else Static(item)
+            return self.item_of_tuple(found, node)
         if found.__class__ is Static:
             raise self.error(node, f"`{ast.unparse(node.value)}` cannot be indexed in a kernel: arrays and tuples can")
         raise self.error(node, f"`{ast.unparse(node.value)}` is a number, which has no elements")
@@ -52,12 +45,12 @@ class Indexing:
         return found
 
     def table_instead(self, found, node):
-        """An array of the module, or a tuple of numbers at an index of the item, as a table."""
+        """An array of the module, or tuples of numbers at an index of the item, as a table."""
         value = found.value
         if isinstance(value, (tuple, list)):
-            if isinstance(node.slice, ast.Constant) or not value or not all(isinstance(item, (int, float, complex)) for item in value):
+            if isinstance(node.slice, ast.Constant) or not value or not is_table(value):
                 return found
-            if self.value(node.slice).const is not None:
+            if not isinstance(node.slice, ast.Tuple) and self.value(node.slice).const is not None:
                 return found
         elif not hasattr(value, "__array_interface__"):
             return found
@@ -324,3 +317,10 @@ def _add_terms(node, atoms, factor, terms):
     atoms = tuple(sorted((*atoms, ast.unparse(node))))
     terms[atoms] = terms.get(atoms, 0) + factor
     return True
+
+
+def is_table(value):
+    """Whether all items are numbers, or tuples of one length that are tables."""
+    if all(isinstance(item, (int, float, complex)) for item in value):
+        return True
+    return all(isinstance(item, (tuple, list)) and item and len(item) == len(value[0]) and is_table(item) for item in value)

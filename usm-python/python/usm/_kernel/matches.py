@@ -14,7 +14,7 @@ class Branches(ast.NodeTransformer):
         subject = node.subject.elts if isinstance(node.subject, ast.Tuple) else [node.subject]
         # No name of the source has a space.
         names = [f"match of line {node.lineno}_{node.col_offset}_{place}" for place in range(len(subject))]
-        out = [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(names, subject)]
+        out = [self.set(name, value) for name, value in zip(names, subject)]
         chain = []
         for case in reversed(node.cases):
             tests, bound = [], []
@@ -27,26 +27,38 @@ class Branches(ast.NodeTransformer):
             else:
                 raise self.error(pattern, f"a pattern for {len(names)} numbers is needed here")
             if case.guard is not None and bound:
-                raise self.error(case.guard, "a condition of a case that names the number: write `if` in it")
+                # The names are bound before the condition is asked, and stay if it fails.
+                taken = f"case of line {pattern.lineno}_{pattern.col_offset}"
+                asked = [*bound, ast.If(case.guard, [self.set(taken, ast.Constant(True))], [])]
+                if tests:
+                    asked = [ast.If(conjunction(tests), asked, [])]
+                choice = ast.If(ast.Name(taken, ast.Load()), case.body, chain)
+                chain = [self.set(taken, ast.Constant(False)), *asked, choice]
+                continue
             if case.guard is not None:
                 tests.append(case.guard)
             if not tests:
                 chain = bound + case.body
                 continue
-            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
-            chain = [ast.If(test, bound + case.body, chain)]
+            chain = [ast.If(conjunction(tests), bound + case.body, chain)]
         for one in out + chain:
             for inner in ast.walk(one):
                 if not hasattr(inner, "lineno"):
                     ast.copy_location(inner, node)
         return out + chain
 
+    @staticmethod
+    def set(name, value):
+        return ast.Assign([ast.Name(name, ast.Store())], value)
+
     def pattern(self, pattern, name, tests, bound):
         """Adds the conditions of a pattern, and the names that it binds."""
         value = ast.Name(name, ast.Load())
-        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.pattern is not None:
+                self.pattern(pattern.pattern, name, tests, bound)
             if pattern.name is not None:
-                bound.append(ast.Assign([ast.Name(pattern.name, ast.Store())], value))
+                bound.append(self.set(pattern.name, value))
         elif isinstance(pattern, ast.MatchValue):
             tests.append(ast.Compare(value, [ast.Eq()], [pattern.value]))
         elif isinstance(pattern, ast.MatchSingleton) and pattern.value is not None:
@@ -61,3 +73,7 @@ class Branches(ast.NodeTransformer):
                 tests.append(ast.BoolOp(ast.Or(), cases))
         else:
             raise self.error(pattern, "a kernel matches numbers, `|`, names and `_`")
+
+
+def conjunction(tests):
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)

@@ -77,19 +77,6 @@ class Statements:
         else:
             self.bind_target(target, self.expr(value), node)
 
-    def unpack_target(self, target, found, node):
-        """`a, b = ..`: all values are read before a name is set."""
-        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
-            found = Tup([Static(item) for item in found.value])
-        if found.__class__ is Arr:
-            raise self.error(node, f"`{found.name}` is an array, and only tuples are taken apart: write an index for each element")
-        if found.__class__ is not Tup:
-            raise self.error(node, "a number cannot be taken apart: a tuple can")
-        if len(found.items) != len(target.elts):
-            raise self.error(node, f"{len(target.elts)} names for {len(found.items)} values")
-        for one, item in zip(target.elts, self.copied(found).items):
-            self.bind_target(one, item, node)
-
     def copied(self, found):
         """A tuple whose numbers no later statement changes."""
         if found.__class__ is Tup:
@@ -144,17 +131,6 @@ class Statements:
             self.frame.names[name] = self.copied(found)
             return
         self.bind_number(name, self.as_number(found, node), target)
-
-    def bind_tuple(self, name, known, found, node):
-        """Sets a variable that is a tuple: all its numbers, after they are read."""
-        key = f"{self.frame.key}.{name}"
-        if key in self.packs and self.packs[key].is_complex:
-            raise self.error(node, f"`{name}` is complex elsewhere: take another name for a tuple")
-        if known is not None and known.count != len(found.items):
-            raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
-        for place, item in enumerate(self.copied(found).items):
-            self.assign(f"{name}.{place}", item, node)
-        self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
 
     def with_own_indices(self, found):
         """A part of an array with indices of its own, so that it may be bound anew."""

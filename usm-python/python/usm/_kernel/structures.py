@@ -5,7 +5,7 @@ The nodes have no structures. A field of an array of structures is an array over
 
 import ast
 
-from .keys import FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, RECORDS
+from .keys import FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, RECORDS, TUPLE
 from .types import BITS, COMPUTED, SCALARS
 from .values import Arr, Cpx, Rec, Slice, Static, Tup, Val, number
 
@@ -37,23 +37,35 @@ class Leaf:
 
 
 def sorts_of(words):
-    """The sorts of arguments in the words of a key: a number each, or a `Layout`."""
-    found, words = [], iter(words)
-    for word in words:
-        if word >> 24 not in (RECORDS, RECORD):
-            found.append(word)
-            continue
-        layout = Layout(word, next(words), next(words))
-        for place in range(layout.count):
-            sort, length = next(words), next(words)
-            name = b"".join(next(words).to_bytes(4, "little") for _ in range(-(-length // 4)))[:length].decode()
-            fields = layout.fields
-            *within, last = name.split("\n")
-            for one in within:
-                fields = fields.setdefault(one, {})
-            fields[last] = Leaf(place, sort, [next(words) for _ in range(sort >> 16)])
-        found.append(layout)
-    return found
+    """The sorts of arguments in the words of a key: a number, a `Layout`, or a list for a tuple."""
+    words = iter(words)
+    return [sort_of(word, words) for word in words]
+
+
+def sort_of(word, words):
+    """The sort that begins with a word and goes on with further words."""
+    kind = word >> 24
+    if kind == TUPLE:
+        return [sort_of(next(words), words) for _ in range(next(words))]
+    if kind not in (RECORDS, RECORD):
+        return word
+    layout = Layout(word, next(words), next(words))
+    for place in range(layout.count):
+        sort, length = next(words), next(words)
+        name = b"".join(next(words).to_bytes(4, "little") for _ in range(-(-length // 4)))[:length].decode()
+        fields = layout.fields
+        *within, last = name.split("\n")
+        for one in within:
+            fields = fields.setdefault(one, {})
+        fields[last] = Leaf(place, sort, [next(words) for _ in range(sort >> 16)])
+    return layout
+
+
+def count_of(sort):
+    """The number of arguments that a launch has for a sort."""
+    if sort.__class__ is list:
+        return sum(map(count_of, sort))
+    return sort.count if sort.__class__ is Layout else 1
 
 
 class Structures:
@@ -83,10 +95,23 @@ class Structures:
                 values[field] = self.parameter_record(path, argument, leaf)
                 continue
             ty, parts = SCALARS[leaf.sort & 0xFF], 1 + (leaf.sort >> 10 & 1)
+            if leaf.inner:
+                values[field] = self.array_by_value(path, argument + leaf.place, leaf)
+                continue
             names = [path] if parts == 1 else [f"{path}.real", f"{path}.imag"]
             found = [Val(self.parameter_value(one, ty, (FROM_SCALAR, argument + leaf.place, part)), ty) for part, one in enumerate(names)]
             values[field] = Cpx(*found) if parts == 2 else Val(self.computed(found[0].text, ty), COMPUTED.get(ty, ty))
         return Rec(name, values)
+
+    def array_by_value(self, name, argument, leaf):
+        """A field of an argument by value that is an array."""
+        is_complex = bool(leaf.sort >> 10 & 1)
+        ty = SCALARS[leaf.sort & 0xFF]
+        array = self.new_array(name, ty, "param", argument, is_complex)
+        self.parameters.append(f"#{array}")
+        self.sources.append((FROM_ARRAY, argument, 0))
+        extents = [number(extent, "wi", self.at) for extent in leaf.inner]
+        return Arr(name, array, ty, extents, "constant", argument, is_complex=is_complex)
 
     def field(self, array, name, node):
         """A field of structures: an array, which has no dimensions if it is one number."""

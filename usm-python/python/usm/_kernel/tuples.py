@@ -1,0 +1,96 @@
+"""Tuples: their items, their names, and the choice between two."""
+
+import ast
+
+from .types import STORED
+from .values import Arr, Pack, Static, Tup, Val, number
+
+
+class Tuples:
+    """Methods of the compiler for tuples."""
+
+    # Taking apart and binding.
+
+    def unpack_target(self, target, found, node):
+        """`a, b = ..`: all values are read before a name is set."""
+        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
+            found = Tup([Static(item) for item in found.value])
+        if found.__class__ is Arr and found.fields is None and len(found.extents) == 1 and found.extents[0].const == len(target.elts):
+            found = self.elements_of(found, node)
+        if found.__class__ is Arr:
+            raise self.error(node, f"`{found.name}` is an array, and only tuples are taken apart: write an index for each element")
+        if found.__class__ is not Tup:
+            raise self.error(node, "a number cannot be taken apart: a tuple can")
+        if len(found.items) != len(target.elts):
+            raise self.error(node, f"{len(target.elts)} names for {len(found.items)} values")
+        for one, item in zip(target.elts, self.copied(found).items):
+            self.bind_target(one, item, node)
+
+    def elements_of(self, array, node):
+        """The elements of an array of one dimension whose length is known, as a tuple."""
+        items = []
+        for place in range(array.extents[0].const):
+            index = self.element_place(array, [number(place, "wi", self.at)], [node], node)
+            items.append(self.loaded(array, index, self.at))
+        return Tup(items)
+
+    def bind_tuple(self, name, known, found, node):
+        """Sets a variable that is a tuple: all its numbers, after they are read."""
+        key = f"{self.frame.key}.{name}"
+        if key in self.packs and self.packs[key].is_complex:
+            raise self.error(node, f"`{name}` is complex elsewhere: take another name for a tuple")
+        if known is not None and known.count != len(found.items):
+            raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
+        for place, item in enumerate(self.copied(found).items):
+            self.assign(f"{name}.{place}", item, node)
+        self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
+
+    # Items.
+
+    def item_of_tuple(self, found, node):
+        """The item at an index: any item at one that is known here, else a number."""
+        items = found.items if found.__class__ is Tup else [Static(item) for item in found.value]
+        place = self.value(node.slice)
+        if type(place.const) is not int:
+            return self.number_of_tuple(items, place, node)
+        if not -len(items) <= place.const < len(items):
+            raise self.error(node, f"index {place.const} of a tuple of {len(items)}")
+        return items[place.const]
+
+    def number_of_tuple(self, items, place, node):
+        """The number at an index of the item, by an array of the item's own."""
+        numbers = [self.as_value(item, node) for item in items]
+        if not numbers:
+            raise self.error(node, "an index of a tuple without items")
+        first = numbers[0]
+        for other in numbers[1:]:
+            first = Val(first.text, self.common_type(first, other, node, "beside"))
+        ty, at, name = STORED[first.ty], self.at, ast.unparse(node.value)
+        array = Arr(name, self.new_array(name, ty, f"(private {len(numbers)})"), ty, [number(len(numbers), "wi", at)], "private")
+        for index, value in enumerate(numbers):
+            self.out.append(f"(store #{array.number} (lit u64 {index:#x} {at}) {self.to(value, ty)} {at})")
+        return self.loaded(array, self.element_place(array, [place], [node.slice], node), at)
+
+    def number_or_tuple(self, node):
+        """The meaning of an expression that is a number, or a tuple with numbers as its values."""
+        found = self.expr(node)
+        if found.__class__ is Static and isinstance(found.value, tuple):
+            found = Tup([Static(item) for item in found.value])
+        if found.__class__ is not Tup:
+            return self.as_number(found, node)
+        return Tup([self.as_value(item, node) if item.__class__ is Static else item for item in found.items])
+
+    def choice_of_tuples(self, condition, branches, node):
+        """`a if c else b` of two tuples of numbers. A branch is a tuple and its own statements."""
+        (one, first), (two, second) = branches
+        items = [found.items if found.__class__ is Tup else () for found in (one, two)]
+        if len(items[0]) != len(items[1]) or any(item.__class__ is not Val for item in (*items[0], *items[1])):
+            raise self.error(node, "a choice of tuples is one of as many real numbers on both sides: write an `if`")
+        types = [self.common_type(*pair, node, "or") for pair in zip(*items)]
+        names = [self.temporary(ty) for ty in types]
+        texts = []
+        for statements, values in ((first, items[0]), (second, items[1])):
+            sets = [f"(set ${name} {self.to(value, ty)} {self.at})" for name, value, ty in zip(names, values, types)]
+            texts.append(f"(do {' '.join([*statements, *sets])})")
+        self.out.append(f"(if {condition.text} {texts[0]} {texts[1]} {self.at})")
+        return Tup([Val(f"(var {STORED[ty]} ${name} {self.at})", ty) for name, ty in zip(names, types)])
