@@ -1,6 +1,7 @@
 //! Writes the Rust host code of the random programs, which the tests compile.
 //!
-//! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_PLAIN` that of the texts which the
+//! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_JUMPS` that of programs with many
+//! loops and jumps, `USM_RANDOM_PLAIN` that of the texts which the
 //! tests compile as Rust too, `USM_RANDOM_SEED` the first seed. `USM_EFFORT` is a factor for the
 //! usual numbers, ten at most.
 
@@ -30,6 +31,7 @@ const FORGETFUL: usize = 12;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
+    println!("cargo:rerun-if-env-changed=USM_RANDOM_JUMPS");
     println!("cargo:rerun-if-env-changed=USM_RANDOM_PLAIN");
     println!("cargo:rerun-if-env-changed=USM_RANDOM_SEED");
     println!("cargo:rerun-if-env-changed=USM_EFFORT");
@@ -42,8 +44,12 @@ fn main() {
     let (first, count) = (number("USM_RANDOM_SEED", 1), number("USM_RANDOM_KERNELS", 32 * effort));
     let mut text = String::new();
     let mut table = String::new();
-    for seed in first..first + count {
-        let mut kernel = generate::program(seed).kernel;
+    let jumps = number("USM_RANDOM_JUMPS", 16 * effort);
+    let numbers = (first..first + count).chain(first..first + jumps);
+    for (place, seed) in numbers.enumerate() {
+        let is_jumping = place as u64 >= count;
+        let make = if is_jumping { generate::jumping_program } else { generate::program };
+        let mut kernel = make(seed).kernel;
         // A kernel that cannot be proven runs without checks: the interpreter found no fault in it.
         let claims = proof::claims(&kernel).unwrap_or_else(|_| {
             kernel.trusted = true;
@@ -51,10 +57,11 @@ fn main() {
         });
         // Half of the proven ones, on several threads.
         let how = if seed % 2 == 0 && !kernel.trusted { "threads(3)" } else { SHUFFLED };
-        text += &module(&format!("random_{seed}"), &kernel, &claims, how);
-        let _ = write!(table, "({seed}, random_{seed}::run as Run), ");
+        let name = kernel.name.clone();
+        text += &module(&name, &kernel, &claims, how);
+        let _ = write!(table, "({seed}, {is_jumping}, {name}::run as Run), ");
     }
-    let _ = writeln!(text, "pub static KERNELS: &[(u64, Run)] = &[{table}];");
+    let _ = writeln!(text, "pub static KERNELS: &[(u64, bool, Run)] = &[{table}];");
     let mut table = String::new();
     for (fault, named) in plants::FAULTS.into_iter().enumerate() {
         for (place, planted) in plants::planted(named, first, PLANTED, &[]).into_iter().enumerate() {

@@ -13,14 +13,14 @@ use usm_random_kernels::{Given, Program, build_cases, first_seed, long_program};
 #[path = "../../tests/random-kernels/tests/common/mod.rs"]
 mod common;
 
-use common::{Expected, differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_jumps, first_kernels};
 
 #[test]
 fn random_kernels_agree() {
     let first = first_seed();
     // Groups shorter than a row of sixteen items, and longer ones.
     let long = (first..first + build_cases("USM_RANDOM_KERNELS", 32)).map(long_program);
-    for program in first_kernels().chain(long) {
+    for program in first_kernels().chain(long).chain(first_jumps()) {
         let name = &program.kernel.name;
         verify(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
         let code = Code::new(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -7,7 +7,7 @@ pub mod plants;
 pub mod random;
 pub mod text;
 
-pub use generate::{Given, Program, long_program, program};
+pub use generate::{Given, Program, jumping_program, long_program, program};
 
 /// The first seed: `USM_RANDOM_SEED`, or a constant.
 #[must_use]

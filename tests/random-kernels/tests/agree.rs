@@ -13,9 +13,9 @@ use usm_core::{Queue, QueueOrder};
 use usm_kernel::{Launch, NdRange, Shuffled};
 use usm_kernel_ir::verify;
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
-use usm_random_kernels::{Given, Program, first_seed, program};
+use usm_random_kernels::{Given, Program, first_seed, jumping_program, program};
 
-use common::{Expected, differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_jumps, first_kernels};
 
 type Run = fn(&Queue<HostHeap>, &[u64], &[u64], &[Given]) -> Vec<Vec<u8>>;
 
@@ -29,7 +29,7 @@ mod compiled {
 
 #[test]
 fn random_kernels_are_right_in_every_order() {
-    for program in first_kernels() {
+    for program in first_kernels().chain(first_jumps()) {
         verify(&program.kernel).unwrap_or_else(|error| panic!("{}: {error}", program.kernel.name));
         let Expected { .. } = expected(&program);
     }
@@ -38,8 +38,8 @@ fn random_kernels_are_right_in_every_order() {
 #[test]
 fn random_kernels_agree_on_the_host() {
     let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
-    for (seed, run) in compiled::KERNELS {
-        let program = program(*seed);
+    for (seed, is_jumping, run) in compiled::KERNELS {
+        let program = if *is_jumping { jumping_program(*seed) } else { program(*seed) };
         let expected = expected(&program);
         let found = run(&queue, &program.global, &program.local, &program.arguments);
         if let Some(text) = differ(&program, &expected, &found) {

@@ -22,7 +22,7 @@ use usm_random_kernels::plants::{FAULTS, planted};
 use usm_random_kernels::{Program, first_seed};
 use usm_tests::skip;
 
-use common::{differ, expected, first_kernels};
+use common::{differ, expected, first_jumps, first_kernels};
 use device::{run, seen};
 
 /// Programs of one module.
@@ -33,7 +33,7 @@ const PLANTED: usize = 12;
 
 #[test]
 fn random_kernels_agree_on_cuda_c() {
-    let programs: Vec<Program> = first_kernels().collect();
+    let programs: Vec<Program> = first_kernels().chain(first_jumps()).collect();
     // One item after the other, and in turns of some instructions.
     for settings in ["", "late", "turns=3"] {
         let Some(driver) = Driver::open(settings) else { return };

@@ -21,7 +21,7 @@ use usm_random_kernels::plants::{FAULTS, Planted, Shows, forgetful, planted, wit
 use usm_random_kernels::{Program, build_cases, first_seed, plain, program};
 use usm_tests::skip;
 
-use common::{Expected, differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_jumps, first_kernels};
 use device::run;
 use vendor::{Done, Vendor, Work, most_deaths, serve_as_child};
 
@@ -178,8 +178,11 @@ fn members(set: &str) -> Vec<Member> {
         return programs.map(|planted| Member::Wrong(Box::new(planted))).collect();
     }
     let texts = first..first + build_cases("USM_RANDOM_PLAIN", PLAIN);
-    let mut programs: Vec<Program> =
-        first_kernels().chain(LOST.map(program)).chain(texts.map(plain::program)).collect();
+    let mut programs: Vec<Program> = first_kernels()
+        .chain(first_jumps())
+        .chain(LOST.map(program))
+        .chain(texts.map(plain::program))
+        .collect();
     programs.sort_by(|one, two| one.kernel.name.cmp(&two.kernel.name));
     programs.dedup_by(|one, two| one.kernel.name == two.kernel.name);
     programs.into_iter().map(Member::Whole).collect()

@@ -11,7 +11,7 @@ use super::{Generator, State, computed};
 const DEPTH: u32 = 3;
 
 impl Generator {
-    fn stmt(&mut self, kind: StmtKind) -> Stmt {
+    pub(super) fn stmt(&mut self, kind: StmtKind) -> Stmt {
         let place = self.place();
         Stmt::new(kind, place)
     }
@@ -91,13 +91,17 @@ impl Generator {
         body.push(self.stmt(StmtKind::For { variable: counter, start, end, step, body: vec![store] }));
     }
 
-    fn block(&mut self, count: u64, depth: u32, body: &mut Vec<Stmt>) {
+    pub(super) fn block(&mut self, count: u64, depth: u32, body: &mut Vec<Stmt>) {
         for _ in 0..count {
             self.one(depth, body);
         }
     }
 
     fn one(&mut self, depth: u32, body: &mut Vec<Stmt>) {
+        if self.ended.is_some() && self.random.percent(50) {
+            self.loop_or_jump(depth, body);
+            return;
+        }
         match self.random.below(16) {
             0..=3 => self.set(body),
             4 | 5 => self.store(body),
@@ -109,9 +113,7 @@ impl Generator {
             14 if self.barriers && !self.divergent => self.collect(body),
             15 if self.loops.last() == Some(&true) => {
                 let condition = self.expr(Scalar::Bool, 2);
-                let way = self.random.percent(50);
-                let leave = self.stmt(if way { StmtKind::Break } else { StmtKind::Continue });
-                body.push(self.stmt(StmtKind::If { condition, then: vec![leave], other: Vec::new() }));
+                self.jump(condition, body);
             }
             _ => self.leave(body),
         }
@@ -201,7 +203,7 @@ impl Generator {
     }
 
     /// Generates a part that only some items may run, and restores the state after it.
-    fn inside(&mut self, divergent: bool, count: u64, depth: u32) -> Vec<Stmt> {
+    pub(super) fn inside(&mut self, divergent: bool, count: u64, depth: u32) -> Vec<Stmt> {
         let (known, was) = (self.known.len(), self.divergent);
         self.divergent |= divergent;
         let mut body = Vec::new();
@@ -212,7 +214,7 @@ impl Generator {
     }
 
     /// A condition with the same result for all items of a group.
-    fn uniform(&mut self) -> Expr {
+    pub(super) fn uniform(&mut self) -> Expr {
         let place = self.place();
         let values = self.kernel.values.len() as u64;
         if values > 0 && self.random.percent(60) {
@@ -265,10 +267,13 @@ impl Generator {
         }
     }
 
-    fn count(&mut self, depth: u32, body: &mut Vec<Stmt>) {
+    pub(super) fn count(&mut self, depth: u32, body: &mut Vec<Stmt>) {
         let ty = *self.random.pick(&Scalar::ALL[1..9]);
         let place = self.place();
-        let counter = self.variable("for", ty);
+        let (counter, ty) = match self.ended_counter() {
+            Some(counter) => (counter, self.kernel.variable(counter).ty),
+            None => (self.variable("for", ty), ty),
+        };
         let literal = |value: u64| Expr::literal(Literal::integer(ty, value), place);
         // Sometimes near the maximum of the type, where a step overflows.
         let high = ty.max().map_or(u64::MAX, |max| max as u64);
@@ -295,8 +300,10 @@ impl Generator {
         let mut inner = self.inside(!uniform, count, depth);
         if uniform {
             self.back_to(&entry, &mut inner);
+            self.rest_of_iteration(&mut inner);
         }
         self.known.retain(|known| *known != counter);
+        self.end(counter);
         self.loops.pop();
         body.push(self.stmt(StmtKind::For {
             variable: counter,
@@ -308,7 +315,7 @@ impl Generator {
     }
 
     /// After a barrier, all written local memory is shared.
-    fn rest(&mut self, body: &mut Vec<Stmt>) {
+    pub(super) fn rest(&mut self, body: &mut Vec<Stmt>) {
         if !self.barriers || self.divergent || self.states.is_empty() {
             return;
         }
@@ -325,7 +332,7 @@ impl Generator {
     }
 
     /// Restores at the end of an iteration the state of its start.
-    fn back_to(&mut self, entry: &[(ArrayId, State)], body: &mut Vec<Stmt>) {
+    pub(super) fn back_to(&mut self, entry: &[(ArrayId, State)], body: &mut Vec<Stmt>) {
         if self.states.iter().zip(entry).any(|(now, then)| now.1 != then.1) {
             self.rest(body);
         }
@@ -335,7 +342,7 @@ impl Generator {
     }
 
     /// A loop with a condition that becomes false.
-    fn repeat(&mut self, depth: u32, body: &mut Vec<Stmt>) {
+    pub(super) fn repeat(&mut self, depth: u32, body: &mut Vec<Stmt>) {
         let place = self.place();
         let counter = self.variable("while", Scalar::U32);
         let literal = |value: u64| Expr::literal(Literal::integer(Scalar::U32, value), place);
@@ -345,7 +352,8 @@ impl Generator {
         let rounds = self.random.from(1, 4);
         let more = Expr::binary(Binary::Lt, self.of(counter), literal(rounds), place);
         let extra = self.expr(Scalar::Bool, 1);
-        let condition = Expr::binary(Binary::AndThen, more, extra, place);
+        let is_plain = self.ended.is_some() && self.random.percent(60);
+        let condition = if is_plain { more } else { Expr::binary(Binary::AndThen, more, extra, place) };
         let next = Expr::binary(Binary::Add, self.of(counter), literal(1), place);
         let mut inner = vec![self.stmt(StmtKind::Set(counter, next))];
         self.loops.push(true);

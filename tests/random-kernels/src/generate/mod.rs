@@ -6,6 +6,7 @@
 
 mod body;
 mod expression;
+mod jump;
 
 use usm_kernel_ir::{
     Argument, Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Literal, Parameter, Place, Query, Scalar,
@@ -80,6 +81,9 @@ pub(crate) struct Generator {
     pub(crate) loops: Vec<bool>,
     /// Whether barriers may follow: then no item ends early.
     pub(crate) barriers: bool,
+    /// The counters of loops that ended, which other loops and statements may set again; `None`:
+    /// each loop has its own.
+    pub(crate) ended: Option<Vec<VarId>>,
     pub(crate) line: u32,
     /// The item's index in the range and in its group.
     pub(crate) item: VarId,
@@ -89,17 +93,24 @@ pub(crate) struct Generator {
 /// The program of a seed.
 #[must_use]
 pub fn program(seed: u64) -> Program {
-    sized(seed, |_, dimensions| [13, 5, 3][dimensions - 1])
+    sized(seed, |_, dimensions| [13, 5, 3][dimensions - 1], false)
 }
 
 /// Like [`program`], with groups that are long in the fastest dimension.
 #[must_use]
 pub fn long_program(seed: u64) -> Program {
-    sized(seed, |dimension, dimensions| if dimension + 1 == dimensions { 40 } else { 2 })
+    sized(seed, |dimension, dimensions| if dimension + 1 == dimensions { 40 } else { 2 }, false)
+}
+
+/// Like [`program`], with barriers, and with many loops that items leave alone, that their group
+/// leaves, and that have the counter of another loop.
+#[must_use]
+pub fn jumping_program(seed: u64) -> Program {
+    sized(seed, |_, dimensions| [20, 5, 3][dimensions - 1], true)
 }
 
 /// `most`: the maximum items of a group in a dimension.
-fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
+fn sized(seed: u64, most: fn(usize, usize) -> u64, jumps: bool) -> Program {
     let mut random = Random::new(seed);
     let dimensions = *random.pick(&[1, 1, 1, 2, 2, 3]);
     let local: Vec<u64> =
@@ -107,8 +118,9 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
     let global: Vec<u64> =
         local.iter().map(|size| size * random.from(1, [4, 3, 2][dimensions - 1])).collect();
     let required = random.percent(60);
+    let kind = if jumps { "jumping" } else { "random" };
     let kernel = Kernel {
-        name: format!("random_{seed}"),
+        name: format!("{kind}_{seed}"),
         dimensions: dimensions as u8,
         group: required.then(|| local.clone()),
         trusted: false,
@@ -123,7 +135,7 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
         variables: Vec::new(),
         body: Vec::new(),
     };
-    let barriers = random.percent(65);
+    let barriers = jumps || random.percent(65);
     let mut generator = Generator {
         random,
         kernel,
@@ -136,6 +148,7 @@ fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
         divergent: false,
         loops: Vec::new(),
         barriers,
+        ended: jumps.then(Vec::new),
         line: 1,
         item: VarId(0),
         local: VarId(0),

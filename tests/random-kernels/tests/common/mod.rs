@@ -2,7 +2,7 @@
 
 use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter};
 use usm_random_kernels::plants::equal;
-use usm_random_kernels::{Given, Program, build_cases, first_seed, program};
+use usm_random_kernels::{Given, Program, build_cases, first_seed, jumping_program, program};
 
 /// The maximum number of statements, far above the need of any program.
 const STEPS: u64 = 1 << 24;
@@ -12,6 +12,13 @@ const STEPS: u64 = 1 << 24;
 pub(crate) fn first_kernels() -> impl Iterator<Item = Program> {
     let first = first_seed();
     (first..first + build_cases("USM_RANDOM_KERNELS", 32)).map(program)
+}
+
+/// The sample of programs with many loops and jumps.
+#[allow(dead_code, reason = "not every program of tests runs it")]
+pub(crate) fn first_jumps() -> impl Iterator<Item = Program> {
+    let first = first_seed();
+    (first..first + build_cases("USM_RANDOM_JUMPS", 16)).map(jumping_program)
 }
 
 /// The arrays that are parameters, in the order of the parameters.
