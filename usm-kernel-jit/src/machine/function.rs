@@ -1,7 +1,10 @@
 //! The function: groups, parts of groups, and loops over the items of a phase.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{
+    Block, FuncRef, Function, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type,
+    Value, types,
+};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
@@ -37,6 +40,7 @@ pub(crate) fn write(
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
     let zero = builder.ins().iconst(types::I64, 0);
+    let bases = kernel.arrays.iter().map(|_| new_slot(&mut builder)).collect();
     let mut writer = Writer {
         kernel: &kernel,
         phases: &phases,
@@ -47,7 +51,7 @@ pub(crate) fn write(
         grouped,
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         variables: Vec::new(),
-        bases: vec![zero; kernel.arrays.len()],
+        bases,
         kept: vec![zero; kernel.variables.len()],
         values: vec![zero; kernel.values.len()],
         lengths: vec![zero; kernel.arrays.len()],
@@ -100,8 +104,9 @@ pub(crate) struct Writer<'w> {
     pub(crate) barriers: bool,
     /// One for each variable of the kernel.
     pub(crate) variables: Vec<Variable>,
-    /// Addresses of arrays.
-    pub(crate) bases: Vec<Value>,
+    /// The places of the addresses of arrays. In a register an address would be one value more
+    /// that lives through all loops, and loops store and load those for which no register is left.
+    pub(crate) bases: Vec<StackSlot>,
     /// Addresses of the variables that live across a barrier.
     kept: Vec<Value>,
     pub(crate) values: Vec<Value>,
@@ -160,7 +165,8 @@ impl Writer<'_> {
         for parameter in &self.kernel.parameters {
             match parameter {
                 Parameter::Array(id) => {
-                    self.bases[id.0 as usize] = self.word(arrays, pointers);
+                    let base = self.word(arrays, pointers);
+                    self.set_slot(self.bases[id.0 as usize], base);
                     pointers += 1;
                 }
                 Parameter::Value(id) => {
@@ -224,7 +230,9 @@ impl Writer<'_> {
                 }
                 _ => continue,
             };
-            (self.bases[index], top) = self.reserve_array(scratch, top, len, element.bytes());
+            let (base, end) = self.reserve_array(scratch, top, len, element.bytes());
+            self.set_slot(self.bases[index], base);
+            top = end;
         }
         for (index, variable) in kernel.variables.iter().enumerate() {
             if self.phases.homes.get(index) == Some(&Home::Kept) {
@@ -232,6 +240,14 @@ impl Writer<'_> {
             }
         }
         top
+    }
+
+    pub(crate) fn set_slot(&mut self, slot: StackSlot, value: Value) {
+        self.builder.ins().stack_store(types::I64, value, slot, 0);
+    }
+
+    pub(crate) fn in_slot(&mut self, slot: StackSlot) -> Value {
+        self.builder.ins().stack_load(types::I64, types::I64, slot, 0)
     }
 
     fn reserve_array(&mut self, scratch: Value, top: Value, len: Value, size: u64) -> (Value, Value) {
@@ -469,4 +485,9 @@ impl Writer<'_> {
         let unreached = self.builder.create_block();
         self.builder.switch_to_block(unreached);
     }
+}
+
+/// A place for a word on the stack.
+pub(crate) fn new_slot(builder: &mut FunctionBuilder<'_>) -> StackSlot {
+    builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3))
 }

@@ -1,22 +1,24 @@
 //! Long loops: after some rounds they ask whether they may go on.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, Block, FuncRef, Function, InstBuilder, Signature, Value, types};
+use cranelift_codegen::ir::{
+    AbiParam, Block, FuncRef, Function, InstBuilder, Signature, StackSlot, Value, types,
+};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::machine::function::{MEMORY, Writer};
+use crate::machine::function::{MEMORY, Writer, new_slot};
 
 /// The rounds where nobody asks.
 const ROUNDS: i64 = 65_536;
 
-/// The parts of the function for it.
+/// The parts of the function for it. They are on the stack: loops need the registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Pauses {
-    /// The address of the [`Pause`](crate::host::Pause), or 0.
-    address: Value,
-    /// The rounds before the next question.
-    left: Variable,
+    /// The place of the address of the [`Pause`](crate::host::Pause), or 0.
+    address: StackSlot,
+    /// The place of the number of rounds before the next question.
+    left: StackSlot,
     /// Where the function returns in the middle of its work.
     pub(crate) stop: Block,
     asks: FuncRef,
@@ -56,25 +58,27 @@ pub(crate) fn write(
 
 impl Writer<'_> {
     pub(crate) fn begin_pauses(&mut self, address: Value, asks: FuncRef) -> Pauses {
-        let left = self.builder.declare_var(types::I64);
+        let left = new_slot(&mut self.builder);
+        let slot = new_slot(&mut self.builder);
+        self.set_slot(slot, address);
         let rounds = self.number(ROUNDS);
-        self.builder.def_var(left, rounds);
+        self.set_slot(left, rounds);
         let [given, run] = [(); 2].map(|()| self.builder.create_block());
         self.builder.ins().brif(address, given, &[], run, &[]);
         self.builder.switch_to_block(given);
         let rounds = self.word(address, 1);
-        self.builder.def_var(left, rounds);
+        self.set_slot(left, rounds);
         self.builder.ins().jump(run, &[]);
         self.builder.switch_to_block(run);
-        Pauses { address, left, stop: self.builder.create_block(), asks }
+        Pauses { address: slot, left, stop: self.builder.create_block(), asks }
     }
 
     /// Counts a round, and asks if it was the last one before a question.
     pub(crate) fn count_round(&mut self) {
         let Some(Pauses { left, .. }) = self.pauses else { return };
-        let (rounds, one) = (self.builder.use_var(left), self.number(1));
+        let (rounds, one) = (self.in_slot(left), self.number(1));
         let rest = self.builder.ins().isub(rounds, one);
-        self.builder.def_var(left, rest);
+        self.set_slot(left, rest);
         let [ask, run] = [(); 2].map(|()| self.builder.create_block());
         // An outer loop may have taken all.
         let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, rounds, one);
@@ -89,11 +93,11 @@ impl Writer<'_> {
     /// Takes as many rounds as there are before the next question, or one; at most so many.
     pub(crate) fn take_rounds(&mut self, most: Value) -> Value {
         let Some(Pauses { left, .. }) = self.pauses else { return most };
-        let (rounds, one) = (self.builder.use_var(left), self.number(1));
+        let (rounds, one) = (self.in_slot(left), self.number(1));
         let rounds = self.builder.ins().umax(rounds, one);
         let taken = self.builder.ins().umin(most, rounds);
         let rest = self.builder.ins().isub(rounds, taken);
-        self.builder.def_var(left, rest);
+        self.set_slot(left, rest);
         taken
     }
 
@@ -101,9 +105,10 @@ impl Writer<'_> {
     pub(crate) fn ask_if_due(&mut self) {
         let Some(Pauses { left, .. }) = self.pauses else { return };
         let [ask, run] = [(); 2].map(|()| self.builder.create_block());
-        let rounds = self.builder.use_var(left);
+        let rounds = self.in_slot(left);
         self.builder.ins().brif(rounds, run, &[], ask, &[]);
         self.builder.set_cold_block(ask);
+        self.builder.set_cold_block(run);
         self.builder.switch_to_block(ask);
         self.ask();
         self.builder.ins().jump(run, &[]);
@@ -115,13 +120,14 @@ impl Writer<'_> {
         let Some(Pauses { address, left, stop, asks }) = self.pauses else { return };
         let [call, run] = [(); 2].map(|()| self.builder.create_block());
         let rounds = self.number(ROUNDS);
-        self.builder.def_var(left, rounds);
+        self.set_slot(left, rounds);
+        let address = self.in_slot(address);
         self.builder.ins().brif(address, call, &[], run, &[]);
         self.builder.set_cold_block(call);
         self.builder.switch_to_block(call);
         self.builder.ins().call(asks, &[address]);
         let rounds = self.word(address, 1);
-        self.builder.def_var(left, rounds);
+        self.set_slot(left, rounds);
         self.builder.ins().brif(rounds, run, &[], stop, &[]);
         self.builder.switch_to_block(run);
         self.builder.set_cold_block(run);

@@ -117,7 +117,8 @@ impl Writer<'_> {
             }
             _ => index,
         };
-        self.element(self.bases[id.0 as usize], index, array.element)
+        let base = self.in_slot(self.bases[id.0 as usize]);
+        self.element(base, index, array.element)
     }
 
     pub(crate) fn branch(
@@ -135,11 +136,32 @@ impl Writer<'_> {
 
     /// Starts a branch; returns the start of its other side, and its end.
     pub(crate) fn open(&mut self, condition: &Expr) -> [Block; 2] {
-        let condition = self.expr(condition);
         let [one, two, out] = [(); 3].map(|()| self.builder.create_block());
-        self.builder.ins().brif(condition, one, &[], two, &[]);
+        self.decide(condition, one, two);
         self.builder.switch_to_block(one);
         [two, out]
+    }
+
+    /// Jumps to one of two blocks. Each part of a condition has a jump of its own, because a
+    /// number for the whole would take a register from the loop around.
+    fn decide(&mut self, condition: &Expr, then: Block, other: Block) {
+        let (left, right, is_both) = match &condition.kind {
+            ExprKind::Binary { operator: Binary::AndThen, left, right } => (left, right, true),
+            ExprKind::Binary { operator: Binary::OrElse, left, right } => (left, right, false),
+            _ => {
+                let condition = self.expr(condition);
+                self.builder.ins().brif(condition, then, &[], other, &[]);
+                return;
+            }
+        };
+        let further = self.builder.create_block();
+        if is_both {
+            self.decide(left, further, other);
+        } else {
+            self.decide(left, then, further);
+        }
+        self.builder.switch_to_block(further);
+        self.decide(right, then, other);
     }
 
     pub(crate) fn begin_else(&mut self, [two, out]: [Block; 2]) {
