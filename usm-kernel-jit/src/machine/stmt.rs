@@ -209,7 +209,7 @@ impl Writer<'_> {
         let step = self.builder.ins().umax(step, one);
         let [counter, limit] = [(); 2].map(|()| self.builder.declare_var(type_of(ty)));
         self.builder.def_var(counter, start);
-        let [first, inside, latch, further, out] = [(); 5].map(|()| self.builder.create_block());
+        let [first, inside, latch, out] = [(); 4].map(|()| self.builder.create_block());
         let below = if ty.is_signed() { IntCC::SignedLessThan } else { IntCC::UnsignedLessThan };
         let runs = self.builder.ins().icmp(below, start, end);
         let runs = self.and_not_failed(runs);
@@ -235,9 +235,11 @@ impl Writer<'_> {
         let (here, last) = (self.builder.use_var(counter), self.builder.use_var(limit));
         let next = self.builder.ins().iadd(here, step);
         if limited {
+            // The jump back is the only one of an iteration.
+            self.builder.def_var(counter, next);
             let [pause, more] = [(); 2].map(|()| self.builder.create_block());
             let goes_on = self.builder.ins().icmp(IntCC::NotEqual, next, last);
-            self.builder.ins().brif(goes_on, further, &[], pause, &[]);
+            self.builder.ins().brif(goes_on, inside, &[], pause, &[]);
             self.builder.switch_to_block(pause);
             let goes_on = self.builder.ins().icmp(IntCC::NotEqual, next, end);
             let goes_on = self.and_not_failed(goes_on);
@@ -246,18 +248,19 @@ impl Writer<'_> {
             self.builder.switch_to_block(more);
             self.ask_if_due();
             self.limit(limit, next, end);
-            self.builder.ins().jump(further, &[]);
+            self.builder.ins().jump(inside, &[]);
         } else {
             let left = self.builder.ins().isub(last, here);
             let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
+            let further = self.builder.create_block();
             self.builder.ins().brif(goes_on, further, &[], out, &[]);
+            self.builder.switch_to_block(further);
+            if asks {
+                self.count_round();
+            }
+            self.builder.def_var(counter, next);
+            self.builder.ins().jump(inside, &[]);
         }
-        self.builder.switch_to_block(further);
-        if asks && !limited {
-            self.count_round();
-        }
-        self.builder.def_var(counter, next);
-        self.builder.ins().jump(inside, &[]);
         self.builder.switch_to_block(out);
     }
 
