@@ -295,7 +295,7 @@ impl Lowering<'_> {
                 return Err("the address is overwritten".into());
             }
             self.push(Action::Load(space, offset), of, to, [register, 0, 0]);
-            offset += of.bytes() as i64;
+            offset = offset.wrapping_add(of.bytes() as i64);
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl Lowering<'_> {
         for word in words {
             let value = self.value(word)?;
             self.push(Action::Store(space, offset), of, 0, [register, value, 0]);
-            offset += of.bytes() as i64;
+            offset = offset.wrapping_add(of.bytes() as i64);
         }
         Ok(())
     }
