@@ -5,7 +5,7 @@
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
-use usm_kernel_ir::{Literal, Parameter, Scalar};
+use usm_kernel_ir::Parameter;
 use usm_kernel_jit::{Argument, Function};
 use usm_random_kernels::{Given, Program};
 
@@ -13,21 +13,6 @@ use usm_random_kernels::{Given, Program};
 mod common;
 
 use common::{differ, expected, first_jumps};
-
-fn value<'a>(literal: Literal) -> Argument<'a, HostHeap> {
-    match literal.ty {
-        Scalar::I8 => Argument::value(literal.bits as i8),
-        Scalar::I16 => Argument::value(literal.bits as i16),
-        Scalar::I32 => Argument::value(literal.bits as i32),
-        Scalar::I64 => Argument::value(literal.bits as i64),
-        Scalar::U8 => Argument::value(literal.bits as u8),
-        Scalar::U16 => Argument::value(literal.bits as u16),
-        Scalar::U32 => Argument::value(literal.bits as u32),
-        Scalar::U64 => Argument::value(literal.bits),
-        Scalar::F32 => Argument::value(f32::from_bits(literal.bits as u32)),
-        _ => Argument::value(f64::from_bits(literal.bits)),
-    }
-}
 
 /// The arrays after a launch.
 fn launched(program: &Program, queue: &Queue<HostHeap>) -> Vec<Vec<u8>> {
@@ -47,7 +32,7 @@ fn launched(program: &Program, queue: &Queue<HostHeap>) -> Vec<Vec<u8>> {
         .zip(arguments)
         .zip(&kernel.parameters)
         .map(|((bytes, given), parameter)| match (given, parameter) {
-            (Given::Value(literal), _) => value(*literal),
+            (Given::Value(literal), _) => Argument::literal(*literal),
             (_, Parameter::Array(id)) => {
                 Argument::write_as(bytes, kernel.array(*id).element).expect("whole elements")
             }
@@ -64,9 +49,7 @@ fn launched(program: &Program, queue: &Queue<HostHeap>) -> Vec<Vec<u8>> {
 #[test]
 fn launches_of_loops_and_jumps_agree() {
     let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
-    // No argument of a launch is a bool.
-    let has_bool = |program: &Program| program.kernel.values.iter().any(|value| value.ty == Scalar::Bool);
-    for program in first_jumps().filter(|program| !has_bool(program)) {
+    for program in first_jumps() {
         let expected = expected(&program);
         let arrays = launched(&program, &queue).into_iter().zip(&program.arguments);
         let found: Vec<Vec<u8>> =
