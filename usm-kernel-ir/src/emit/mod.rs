@@ -7,6 +7,7 @@
 
 mod c;
 pub mod checked;
+mod guard;
 mod rust;
 #[cfg(feature = "spirv")]
 mod spirv;

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::super::checked::Entry;
-use super::guard::{Condition, Guards};
+use super::super::guard::{Condition, Guards, Level, Site};
 use super::stmt::Round;
 use super::strip::Strips;
 use super::{Dialect, Writer, plain};
@@ -276,7 +276,10 @@ impl Host<'_, '_> {
             self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
         }
         let rows = core::mem::take(&mut self.rows);
-        let (guards, body) = Guards::of((kernel, &self.phases.homes, &rows), body);
+        let site = Site { kernel, homes: &self.phases.homes, level: Level::Row(&rows) };
+        let guards = Guards::of(site, body);
+        // Each item computes the values of ids anyway, before it asks a condition.
+        let body = [&guards.prelude[..], &guards.body].concat();
         let checked =
             self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
         let divides = !checked && guards.rest.is_empty();
@@ -353,7 +356,7 @@ impl Host<'_, '_> {
         for stmt in body {
             self.used(core::slice::from_ref(*stmt), &mut used);
         }
-        conditions.iter().for_each(|(condition, _)| self.read(condition, &mut used));
+        conditions.iter().for_each(|condition| self.read(condition.expr, &mut used));
         used.retain(|variable| !known.contains(variable));
         self.variables(&used);
         if let Some(stmt) = statement {

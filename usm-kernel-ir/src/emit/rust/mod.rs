@@ -7,8 +7,8 @@
 mod expr;
 mod log;
 mod names;
-mod narrow;
 mod phase;
+mod piece;
 mod proof;
 mod rounds;
 mod stmt;

@@ -64,12 +64,6 @@ pub(super) fn sets_of(body: &[&Stmt]) -> Vec<VarId> {
     found
 }
 
-pub(super) fn sets_count(body: &[Stmt], id: VarId) -> usize {
-    let mut count = 0;
-    for_each(body, &mut |stmt| count += usize::from(stmt.sets() == Some(id)), &mut |_| ());
-    count
-}
-
 pub(super) fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {
     for part in parts {
         match part {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Writer;
 use super::names::{rust_type, sets_of, variables_of, zero, zero_stored};
 use crate::kernel::{ArrayId, Expr, ExprKind, Space, Stmt, StmtKind, VarId, for_each};
-use crate::phase::{Home, Part, definition, is_of_row};
+use crate::phase::{Home, Part, definition, is_of_row, needed};
 
 impl Writer<'_> {
     pub(super) fn parts(&mut self, parts: &[Part<'_>]) {
@@ -94,7 +94,7 @@ impl Writer<'_> {
         let mut pieces: Vec<Vec<&Stmt>> = Vec::new();
         let mut alone = true;
         for stmt in body {
-            let cuts = self.is_narrow(stmt) || self.surrounds_rows(stmt);
+            let cuts = self.is_guarded(stmt) || self.surrounds_rows(stmt);
             match pieces.last_mut() {
                 Some(last) if !cuts && !alone => last.push(stmt),
                 _ => pieces.push(vec![stmt]),
@@ -157,11 +157,9 @@ impl Writer<'_> {
         found
     }
 
-    pub(super) fn is_narrow(&mut self, stmt: &Stmt) -> bool {
-        let StmtKind::If { condition, other, .. } = &stmt.kind else { return false };
-        let (mut bounds, mut conditions) = (Vec::new(), Vec::new());
-        self.conjunction(condition, &mut bounds, &mut conditions);
-        other.is_empty() && !bounds.is_empty()
+    /// Whether a statement is under conditions that become bounds.
+    fn is_guarded(&self, stmt: &Stmt) -> bool {
+        !self.guards(&[stmt]).bounds.is_empty()
     }
 
     /// Whether a loop may surround the loop over the last dimension: its bounds are the same for a
@@ -321,6 +319,15 @@ impl Writer<'_> {
                 self.line(&line);
             }
         }
+    }
+
+    /// Adds a variable that another piece sets, after those that its recomputation reads.
+    fn add_recomputed(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
+        if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
+            return;
+        }
+        needed(self.kernel, &self.phases.homes, id, again);
+        again.retain(|id| self.phases.homes[id.0 as usize] == Home::Again);
     }
 }
 
