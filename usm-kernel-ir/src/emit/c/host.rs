@@ -105,6 +105,45 @@ impl Host<'_, '_> {
             ));
         }
         self.line("const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;");
+        let pointers = self.arguments(apart);
+        if self.writer.checks.is_some() {
+            self.line(&format!("uint *usm_record = usm_arrays[{pointers}];"));
+            self.line("int usm_failed = 0;");
+        }
+        for id in self.writer.lengths() {
+            self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
+        }
+        let start = self.writer.text.len();
+        self.line("ulong usm_top = 0, usm_left = usm_pause ? ((ulong *)usm_pause)[1] : USM_ROUNDS;");
+        self.memory();
+        self.line("if (!usm_scratch) return usm_top;");
+        self.loops_of_groups();
+        for (index, variable) in kernel.variables.iter().enumerate() {
+            if self.phases.homes.get(index) == Some(&Home::Group) {
+                let line = format!(
+                    "{} {};",
+                    self.writer.ty(variable.ty),
+                    self.writer.variable_name(VarId(index as u32))
+                );
+                self.line(&line);
+            }
+        }
+        if self.writer.checks.is_some() {
+            self.line("if (usm_failed) return usm_top;");
+        }
+        self.parts(&self.phases.parts);
+        self.line("usm_group_end:;");
+        for _ in 0..kernel.dimensions {
+            self.line("}");
+        }
+        self.line("return usm_top;");
+        self.writer.text += "}\n";
+        self.writer.declare_indices(start);
+    }
+
+    /// Declares the function's arguments. Returns the number of arrays.
+    fn arguments(&mut self, apart: bool) -> usize {
+        let kernel = self.writer.kernel;
         let restrict = if apart { "restrict " } else { "" };
         let mut pointers = 0;
         for parameter in &kernel.parameters {
@@ -130,15 +169,12 @@ impl Host<'_, '_> {
                 }
             }
         }
-        if self.writer.checks.is_some() {
-            self.line(&format!("uint *usm_record = usm_arrays[{pointers}];"));
-            self.line("int usm_failed = 0;");
-        }
-        for id in self.writer.lengths() {
-            self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
-        }
-        let start = self.writer.text.len();
-        self.line("ulong usm_top = 0, usm_left = usm_pause ? ((ulong *)usm_pause)[1] : USM_ROUNDS;");
+        pointers
+    }
+
+    /// Declares the memory of a group.
+    fn memory(&mut self) {
+        let kernel = self.writer.kernel;
         let barriers = kernel.body.iter().any(Stmt::has_barrier);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let name = self.writer.array_name(ArrayId(index as u32));
@@ -165,7 +201,11 @@ impl Host<'_, '_> {
                 self.macros += &format!("#define {name} ({name}_kept[usm_item])\n");
             }
         }
-        self.line("if (!usm_scratch) return usm_top;");
+    }
+
+    /// Writes the heads of the loops over groups.
+    fn loops_of_groups(&mut self) {
+        let kernel = self.writer.kernel;
         for axis in (0..kernel.dimensions).rev() {
             self.line(&format!(
                 "for (ulong usm_group_{axis} = usm_first_{axis}; usm_group_{axis} < usm_last_{axis}; \
@@ -182,27 +222,6 @@ impl Host<'_, '_> {
             // A group has an item. Compilers cannot know it, and would test it before each loop.
             self.line(&format!("if (usm_here_{axis} == 0) __builtin_unreachable();"));
         }
-        for (index, variable) in kernel.variables.iter().enumerate() {
-            if self.phases.homes.get(index) == Some(&Home::Group) {
-                let line = format!(
-                    "{} {};",
-                    self.writer.ty(variable.ty),
-                    self.writer.variable_name(VarId(index as u32))
-                );
-                self.line(&line);
-            }
-        }
-        if self.writer.checks.is_some() {
-            self.line("if (usm_failed) return usm_top;");
-        }
-        self.parts(&self.phases.parts);
-        self.line("usm_group_end:;");
-        for _ in 0..kernel.dimensions {
-            self.line("}");
-        }
-        self.line("return usm_top;");
-        self.writer.text += "}\n";
-        self.writer.declare_indices(start);
     }
 
     /// Memory of a group, aligned for vectors.

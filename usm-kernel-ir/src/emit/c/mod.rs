@@ -216,6 +216,55 @@ impl<'k> Writer<'k> {
     fn function(&mut self, name: &str) {
         let kernel = self.kernel;
         let open_cl = self.dialect == Dialect::OpenCl;
+        let mut parameters = self.parameters();
+        let mut locals = String::new();
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            let (element, name) = (self.stored(array.element), self.array_name(id));
+            match &array.space {
+                Space::Local(_) if open_cl => parameters.push(format!("__local {element} *{name}")),
+                Space::Local(_) => {
+                    parameters.push(format!("const unsigned int offset_{index}"));
+                    // Offsets are multiples of 16. The compiler, which sees that, loads four
+                    // elements at once.
+                    locals += &format!(
+                        "    {element} *{name} = ({element} *)(own_shared + (offset_{index} & ~15u));\n"
+                    );
+                }
+                Space::Private(len) => locals += &format!("    {element} {name}[{}];\n", (*len).max(1)),
+                _ => {}
+            }
+        }
+        for (index, variable) in kernel.variables.iter().enumerate() {
+            locals += &format!("    {} {};\n", self.ty(variable.ty), self.variable_name(VarId(index as u32)));
+        }
+        let head = self.function_head();
+        self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
+        let start = self.text.len();
+        if self.guarded && open_cl {
+            self.text += &format!("    own_guard_{}\n", kernel.dimensions);
+        } else if self.guarded {
+            let beyond = (0..kernel.dimensions).rev().map(|dimension| {
+                let axis = kernel.dimensions - 1 - dimension;
+                format!("{} >= own_size_{axis}", self.query(Query::GlobalId, dimension))
+            });
+            self.text += &format!(
+                "    if ({}) {{\n        return;\n    }}\n",
+                beyond.collect::<Vec<_>>().join(" || ")
+            );
+        }
+        self.block(&kernel.body, 1);
+        self.text += "}\n";
+        if self.checks.is_some() {
+            self.text.insert_str(start, "    int usm_failed = 0;\n");
+        }
+        self.declare_indices(start);
+    }
+
+    /// The parameters of the function, without its local arrays.
+    fn parameters(&self) -> Vec<String> {
+        let kernel = self.kernel;
+        let open_cl = self.dialect == Dialect::OpenCl;
         let mut parameters = Vec::new();
         for parameter in &kernel.parameters {
             parameters.push(match parameter {
@@ -261,34 +310,19 @@ impl<'k> Writer<'k> {
             let (memory, word) = (if open_cl { "__global " } else { "" }, self.ty(Scalar::U32));
             parameters.push(format!("{memory}{word} *usm_record"));
         }
-        let mut locals = String::new();
-        for (index, array) in kernel.arrays.iter().enumerate() {
-            let id = ArrayId(index as u32);
-            let (element, name) = (self.stored(array.element), self.array_name(id));
-            match &array.space {
-                Space::Local(_) if open_cl => parameters.push(format!("__local {element} *{name}")),
-                Space::Local(_) => {
-                    parameters.push(format!("const unsigned int offset_{index}"));
-                    // Offsets are multiples of 16. The compiler, which sees that, loads four
-                    // elements at once.
-                    locals += &format!(
-                        "    {element} *{name} = ({element} *)(own_shared + (offset_{index} & ~15u));\n"
-                    );
-                }
-                Space::Private(len) => locals += &format!("    {element} {name}[{}];\n", (*len).max(1)),
-                _ => {}
-            }
-        }
-        for (index, variable) in kernel.variables.iter().enumerate() {
-            locals += &format!("    {} {};\n", self.ty(variable.ty), self.variable_name(VarId(index as u32)));
-        }
+        parameters
+    }
+
+    /// The words in front of the function's name.
+    fn function_head(&self) -> String {
+        let kernel = self.kernel;
         let group = kernel.group.as_ref().filter(|group| !group.contains(&0));
         let group = group.map(|group| {
             let mut sizes: Vec<u64> = group.iter().rev().copied().collect();
             sizes.resize(3, 1);
             sizes
         });
-        let head = match (self.dialect, group) {
+        match (self.dialect, group) {
             (Dialect::OpenCl, Some(group)) => {
                 format!(
                     "__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid",
@@ -300,27 +334,7 @@ impl<'k> Writer<'k> {
                 format!("extern \"C\" __global__ void __launch_bounds__({})", group.iter().product::<u64>())
             }
             (Dialect::Cuda, None) => "extern \"C\" __global__ void".to_string(),
-        };
-        self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
-        let start = self.text.len();
-        if self.guarded && open_cl {
-            self.text += &format!("    own_guard_{}\n", kernel.dimensions);
-        } else if self.guarded {
-            let beyond = (0..kernel.dimensions).rev().map(|dimension| {
-                let axis = kernel.dimensions - 1 - dimension;
-                format!("{} >= own_size_{axis}", self.query(Query::GlobalId, dimension))
-            });
-            self.text += &format!(
-                "    if ({}) {{\n        return;\n    }}\n",
-                beyond.collect::<Vec<_>>().join(" || ")
-            );
         }
-        self.block(&kernel.body, 1);
-        self.text += "}\n";
-        if self.checks.is_some() {
-            self.text.insert_str(start, "    int usm_failed = 0;\n");
-        }
-        self.declare_indices(start);
     }
 
     /// The arrays whose lengths the function receives.

@@ -138,28 +138,33 @@ impl Writer<'_> {
                 Some(end) => self.line(depth, &format!("goto usm_item_end_{end};")),
                 None => self.line(depth, "return;"),
             },
-            StmtKind::Barrier { local, global } => {
-                let line = match (self.dialect, local, global) {
-                    (Dialect::Cuda, ..) => "__syncthreads();",
-                    (_, _, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
-                    (_, false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
-                    (_, true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-                };
-                self.line(depth, line);
-            }
+            StmtKind::Barrier { local, global } => self.line(depth, self.barrier([*local, *global])),
             StmtKind::Fence { local, global } => {
-                if self.dialect == Dialect::OpenCl {
-                    self.helpers.insert(FENCE.into());
-                }
-                let line = match (self.dialect, local, global) {
-                    (Dialect::Cuda, _, true) => "__threadfence();",
-                    (Dialect::Cuda, ..) => "__threadfence_block();",
-                    (_, _, false) => "own_fence(CLK_LOCAL_MEM_FENCE);",
-                    (_, false, true) => "own_fence(CLK_GLOBAL_MEM_FENCE);",
-                    (_, true, true) => "own_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-                };
+                let line = self.fence([*local, *global]);
                 self.line(depth, line);
             }
+        }
+    }
+
+    const fn barrier(&self, [local, global]: [bool; 2]) -> &'static str {
+        match (self.dialect, local, global) {
+            (Dialect::Cuda, ..) => "__syncthreads();",
+            (_, _, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
+            (_, false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
+            (_, true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+        }
+    }
+
+    fn fence(&mut self, [local, global]: [bool; 2]) -> &'static str {
+        if self.dialect == Dialect::OpenCl {
+            self.helpers.insert(FENCE.into());
+        }
+        match (self.dialect, local, global) {
+            (Dialect::Cuda, _, true) => "__threadfence();",
+            (Dialect::Cuda, ..) => "__threadfence_block();",
+            (_, _, false) => "own_fence(CLK_LOCAL_MEM_FENCE);",
+            (_, false, true) => "own_fence(CLK_GLOBAL_MEM_FENCE);",
+            (_, true, true) => "own_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
         }
     }
 

@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Writer;
+use super::head::Name;
 use super::names::{rust_literal, rust_type};
-use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space};
+use crate::kernel::{ArrayId, Expr, ExprKind, Space};
 use crate::operator::{Binary, Unary};
 use crate::phase::Home;
 use crate::scalar::Scalar;
@@ -17,45 +18,52 @@ impl Writer<'_> {
         format!("__group.count(&{})", self.array(array))
     }
 
+    /// Whether the text of an expression reads the number of elements of an array.
+    fn counts(&self, expr: &Expr, array: ArrayId) -> bool {
+        let mut counts = false;
+        expr.for_each(&mut |expr| {
+            if let ExprKind::Len(id) | ExprKind::Load(id, _) = expr.kind {
+                counts |= match &self.kernel.array(id).space {
+                    Space::Local(len) | Space::Extent(len) => self.counts(len, array),
+                    _ => id == array && matches!(expr.kind, ExprKind::Len(_)),
+                };
+            }
+        });
+        counts
+    }
+
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
         let ty = rust_type(expr.ty);
         match &expr.kind {
             ExprKind::Literal(literal) => rust_literal(*literal),
             ExprKind::Variable(id) => {
                 let name = self.variable(*id);
-                let memory = if self.rows.contains(id) { "row" } else { "kept" };
-                match (self.phases.homes[id.0 as usize], expr.ty) {
-                    (Home::Kept, Scalar::Bool) => format!("(__{memory}_{name}[__item] != 0)"),
-                    (Home::Kept, _) => format!("__{memory}_{name}[__item]"),
-                    _ => name,
+                if self.phases.homes[id.0 as usize] != Home::Kept {
+                    return name;
                 }
+                let memory = if self.rows.contains(id) { "row" } else { "kept" };
+                let value = format!("__{memory}_{name}[{}]", self.name(Name::Item));
+                if expr.ty == Scalar::Bool { format!("({value} != 0)") } else { value }
             }
-            ExprKind::Value(id) if expr.ty == Scalar::Bool => format!("(__p{} != 0)", id.0),
-            ExprKind::Value(id) => format!("__p{}", id.0),
+            ExprKind::Value(id) if expr.ty == Scalar::Bool => {
+                format!("({} != 0)", self.name(Name::Value(*id)))
+            }
+            ExprKind::Value(id) => self.name(Name::Value(*id)),
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
                 Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 Space::Write => self.len_of_written(*array),
                 _ => format!("(<[_]>::len(&*{}) as u64)", self.array(*array)),
             },
-            ExprKind::Query(query, dimension) => {
-                let name = match query {
-                    Query::GlobalId => "__global_id",
-                    Query::LocalId => "__local_id",
-                    Query::GroupId => "__group_id",
-                    Query::GlobalSize => "__global_size",
-                    Query::LocalSize => "__local_size",
-                    Query::Groups => "__groups",
-                };
-                format!("{name}_{dimension}")
-            }
+            ExprKind::Query(query, dimension) => self.name(Name::Query(*query, *dimension)),
             ExprKind::Load(array, index) => {
+                let counts = self.counts(index, *array);
                 let index = self.expr(index);
                 if let Space::Extent(len) = &self.kernel.array(*array).space {
                     let (len, at) = (self.expr(len), self.at(*array, expr.place));
                     return format!("{}::generated::extent::<PROVEN>({index}, {len}, {at})", self.path);
                 }
-                let load = self.load(*array, &index, expr.place);
+                let load = self.load_of(*array, &index, expr.place, counts);
                 if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
             }
             ExprKind::Unary(Unary::Not, operand) => format!("(!{})", self.expr(operand)),

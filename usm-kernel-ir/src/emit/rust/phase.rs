@@ -212,18 +212,19 @@ impl Writer<'_> {
         let [stmt] = piece else { return false };
         let StmtKind::For { variable, start, end, step, body } = &stmt.kind else { return false };
         let Some(width) = self.row_width().filter(|_| self.surrounds_rows(stmt)) else { return false };
-        let (kernel, d) = (self.kernel, self.kernel.dimensions);
-        let last = d - 1;
+        let (kernel, last) = (self.kernel, self.kernel.dimensions - 1);
         self.line("{");
         self.line(&format!("let __axis_{last} = __group.axis(0, {width});"));
         for dimension in 0..last {
-            self.line(&format!("for __local_id_{dimension} in __group.axis(0, __local_size_{dimension}) {{"));
+            let (size, base) = (self.local_size(dimension), self.base(dimension));
+            self.line(&format!("for __local_id_{dimension} in __group.axis(0, {size}) {{"));
             self.line(&format!(
-                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
+                "let __global_id_{dimension}: u64 = {base}.wrapping_add(__local_id_{dimension});"
             ));
         }
         self.line(&format!("let __local_id_{last}: u64 = 0;"));
-        self.line(&format!("let __row: usize = ({}) as usize;", self.linear()));
+        let row = self.linear();
+        self.line(&format!("let __row: usize = ({row}) as usize;"));
         let mut sums: Vec<VarId> = variables_of(piece);
         sums.retain(|id| self.phases.homes[id.0 as usize] == Home::Kept);
         for id in &sums {
@@ -238,8 +239,9 @@ impl Writer<'_> {
         self.line(&format!("let mut {}: {} = {};", self.variable(*variable), rust_type(ty), zero(ty)));
         self.counting(*variable, [start, end, step]);
         self.line(&format!("for __local_id_{last} in (&__axis_{last}).again() {{"));
+        let base = self.base(last);
         self.line(&format!(
-            "let __global_id_{last}: u64 = __base_{last}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
+            "let __global_id_{last}: u64 = {base}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
         ));
         let inner: Vec<&Stmt> = body.iter().collect();
         self.declare(&inner, &[*variable]);
@@ -248,6 +250,7 @@ impl Writer<'_> {
             self.stmt(stmt, 0);
         }
         self.rows.clear();
+        self.forget_ids();
         self.line("}\n}");
         for id in &sums {
             let name = self.variable(*id);

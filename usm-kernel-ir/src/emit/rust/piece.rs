@@ -1,7 +1,7 @@
 //! A piece of a phase: loops over the items with conditions on ids as bounds.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::super::guard::{Bound, Condition, Guards, Level, Site};
@@ -61,8 +61,9 @@ impl<'k> Writer<'k> {
     fn axes(&mut self, bounds: &[Bound<'_>], asks_whole: bool) -> Vec<String> {
         for (number, bound) in bounds.iter().enumerate() {
             let Some(summand) = bound.summand else { continue };
-            let (summand, base) = (self.expr(summand), base(bound).unwrap_or_else(|| "0".into()));
-            let size = format!("__local_size_{}", bound.dimension);
+            let summand = self.expr(summand);
+            let base = if is_global(bound) { self.base(bound.dimension) } else { "0".into() };
+            let size = self.local_size(bound.dimension);
             // A sum that wraps is no bound; all items then test their condition.
             self.line(&format!(
                 "let __fits_{number}: bool = u64::checked_add({summand}, u64::saturating_add({base}, {size})).is_some();"
@@ -70,7 +71,8 @@ impl<'k> Writer<'k> {
         }
         let mut whole = Vec::new();
         for dimension in 0..self.kernel.dimensions {
-            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
+            let size = self.local_size(dimension);
+            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, {size});"));
             for (number, bound) in bounds.iter().enumerate() {
                 if bound.dimension == dimension {
                     self.bound(number, bound);
@@ -80,9 +82,7 @@ impl<'k> Writer<'k> {
             self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
             if asks_whole {
                 whole.push(format!("__whole_{dimension}"));
-                self.line(&format!(
-                    "let __whole_{dimension}: bool = __from == 0 && __to == __local_size_{dimension};"
-                ));
+                self.line(&format!("let __whole_{dimension}: bool = __from == 0 && __to == {size};"));
             }
         }
         whole
@@ -90,7 +90,10 @@ impl<'k> Writer<'k> {
 
     /// Writes what a bound does to the ends of its dimension's loop.
     fn bound(&mut self, number: usize, bound: &Bound<'_>) {
-        let base = base(bound).map_or_else(String::new, |base| format!(".saturating_sub({base})"));
+        let base = match is_global(bound) {
+            true => format!(".saturating_sub({})", self.base(bound.dimension)),
+            false => String::new(),
+        };
         let limit = self.expr(bound.limit);
         let plus = |more: u8| match more {
             0 => limit.clone(),
@@ -120,7 +123,7 @@ impl<'k> Writer<'k> {
         // The launch may give a kernel without groups the whole range as one.
         let group = self.kernel.group.as_ref().filter(|_| self.kernel.needs_groups())?;
         let sizes = Some(group).filter(|group| group.len() > 1 && !group.contains(&0))?;
-        let at_edges = |bound: &Bound<'_>| bound.id == Query::GlobalId || bound.summand.is_some();
+        let at_edges = |bound: &Bound<'_>| is_global(bound) || bound.summand.is_some();
         let mut statements = 0;
         for stmt in body {
             for_each(core::slice::from_ref(*stmt), &mut |_| statements += 1, &mut |_| ());
@@ -145,14 +148,7 @@ impl<'k> Writer<'k> {
         self.declare(body, &[]);
         self.declare_private();
         self.item(guards);
-        for (dimension, start) in starts.into_iter().enumerate().rev() {
-            let id = format!("__base_{dimension}.wrapping_add(__local_id_{dimension})");
-            let mut declarations = alloc::vec![(format!("__global_id_{dimension}"), "u64", id)];
-            if dimension + 1 == usize::from(d) {
-                declarations.push(("__item".into(), "usize", format!("({}) as usize", self.linear())));
-            }
-            self.declare_used(start, &declarations);
-        }
+        self.declare_ids(&starts);
         for _ in 0..d {
             self.line("}");
         }
@@ -193,16 +189,8 @@ impl<'k> Writer<'k> {
             None => text,
         }
     }
-
-    /// Linear position of the item in its group, the last dimension fastest.
-    pub(super) fn linear(&self) -> String {
-        (1..self.kernel.dimensions).fold("__local_id_0".to_string(), |all, dimension| {
-            format!("({all}) * __local_size_{dimension} + __local_id_{dimension}")
-        })
-    }
 }
 
-/// The variable that a bound's local id and its global id differ by, if it is of the global id.
-fn base(bound: &Bound<'_>) -> Option<String> {
-    (bound.id == Query::GlobalId).then(|| format!("__base_{}", bound.dimension))
+const fn is_global(bound: &Bound<'_>) -> bool {
+    matches!(bound.id, Query::GlobalId)
 }

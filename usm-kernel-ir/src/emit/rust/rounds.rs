@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::names::{rust_literal, rust_type, zero_stored};
-use super::{ON_STACK, Writer, is_written, signature};
+use super::names::{rust_literal, rust_type};
+use super::{Writer, is_written, signature};
 use crate::interpret::{cast, compute, unary};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId, for_each};
 use crate::phase::{Home, Part};
@@ -49,18 +49,16 @@ impl Writer<'_> {
             signature(&given)
         ));
         let at = self.text.len();
-        let mut bytes = 0;
-        for id in self.of_a_round(body) {
-            let ty = kernel.variable(id).ty;
-            let Some(items) = self.constant_items() else { continue };
-            let size = ty.bytes().saturating_mul(items);
-            if size <= ON_STACK - bytes {
-                bytes += size;
-                self.own_array(&format!("__kept_{}", self.variable(id)), &zero_stored(ty), items);
-            }
+        let outside = self.begin_function();
+        if let Some(items) = self.constant_items() {
+            let own = self.of_a_round(body);
+            let array =
+                |id: &VarId| (format!("__kept_{}", self.variable(*id)), kernel.variable(*id).ty, items);
+            self.own_arrays(own.iter().map(array).collect::<Vec<_>>());
         }
         self.parts(body);
         self.head(at);
+        self.end_function(outside);
         self.line("}");
         let (last, rounds) = numbers.split_last().map_or((0, &[][..]), |(last, rounds)| (*last, rounds));
         let literal = |bits| rust_literal(Literal { ty, bits });

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::Writer;
+use super::head::Name;
 use crate::kernel::{ArrayId, Atomic, Place, Space, Stmt, StmtKind, VarId};
 use crate::phase::Home;
 use crate::scalar::Scalar;
@@ -80,17 +81,19 @@ impl Writer<'_> {
             let ty = self.kernel.variable(variable).ty;
             let value = if ty == Scalar::Bool { format!("({value}) as u8") } else { value.to_string() };
             let memory = if self.rows.contains(&variable) { "row" } else { "kept" };
-            self.line(&format!("__{memory}_{name}[__item] = {value};"));
+            let item = self.name(Name::Item);
+            self.line(&format!("__{memory}_{name}[{item}] = {value};"));
         } else {
             self.line(&format!("{name} = {value};"));
         }
     }
 
     /// The slice, and the index in it.
-    pub(super) fn element(&self, array: ArrayId, index: &str) -> (String, String) {
+    pub(super) fn element(&mut self, array: ArrayId, index: &str) -> (String, String) {
         match self.kernel.array(array).space {
             Space::Private(len) if self.is_kept(array) => {
-                (format!("__kept_{}[__item * {len}..][..{len}]", self.array(array)), index.to_string())
+                let (array, item) = (self.array(array), self.name(Name::Item));
+                (format!("__kept_{array}[{item} * {len}..][..{len}]"), index.to_string())
             }
             _ => (self.array(array), index.to_string()),
         }
@@ -114,7 +117,7 @@ impl Writer<'_> {
         format!("&{}", self.checked_place(array, place))
     }
 
-    pub(super) fn store(&self, array: ArrayId, index: &str, value: &str, place: Place) -> String {
+    pub(super) fn store(&mut self, array: ArrayId, index: &str, value: &str, place: Place) -> String {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
         let whole = if self.kernel.array(array).space == Space::Write {
@@ -128,7 +131,12 @@ impl Writer<'_> {
         )
     }
 
-    pub(super) fn load(&self, array: ArrayId, index: &str, place: Place) -> String {
+    pub(super) fn load(&mut self, array: ArrayId, index: &str, place: Place) -> String {
+        self.load_of(array, index, place, false)
+    }
+
+    /// Loads an element. `counts` says that the index reads the length of the array too.
+    pub(super) fn load_of(&mut self, array: ArrayId, index: &str, place: Place, counts: bool) -> String {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
         let path = self.path;
@@ -139,7 +147,7 @@ impl Writer<'_> {
         }
         if self.kernel.array(array).space == Space::Write {
             let whole = self.borrowed(array, &slice);
-            if index.contains(&self.len_of_written(array)) {
+            if counts {
                 // The array is borrowed for the load alone.
                 return format!(
                     "({{ let __index = {index}; unsafe {{ {path}::generated::load::<PROVEN, _, _>({whole}, __index, {at}) }} }})"

@@ -162,37 +162,9 @@ impl Writer<'_> {
 
     fn function(&mut self, name: &str) {
         let kernel = self.kernel;
-        let mut types = Vec::new();
-        for parameter in &kernel.parameters {
-            types.push(match parameter {
-                Parameter::Array(id) => {
-                    let array = kernel.array(*id);
-                    let class = if matches!(array.space, Space::Constant(_)) {
-                        StorageClass::UniformConstant
-                    } else {
-                        StorageClass::CrossWorkgroup
-                    };
-                    let element = self.stored(array.element);
-                    self.pointer(class, element)
-                }
-                Parameter::Value(id) => self.stored(kernel.value(*id).ty),
-            });
-        }
         let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
-        let word = self.ty(Scalar::U64);
-        types.extend(lengths.iter().map(|_| word));
         let sizes = if self.guarded { usize::from(kernel.dimensions) } else { 0 };
-        types.extend(core::iter::repeat_n(word, sizes));
-        if self.checks.is_some() {
-            let word = self.ty(Scalar::U32);
-            types.push(self.pointer(StorageClass::CrossWorkgroup, word));
-        }
-        for array in &kernel.arrays {
-            if matches!(array.space, Space::Local(_)) {
-                let element = self.stored(array.element);
-                types.push(self.pointer(StorageClass::Workgroup, element));
-            }
-        }
+        let types = self.parameter_types(lengths.len(), sizes);
         self.declare_built_ins();
         let void = self.builder.type_void();
         let function_type = self.builder.type_function(void, types.iter().copied());
@@ -225,6 +197,62 @@ impl Writer<'_> {
         }
         drop(parameters);
         self.begin(None);
+        self.declare_variables();
+        if self.guarded {
+            self.guard();
+        }
+        self.stmts(&kernel.body);
+        if self.open {
+            self.builder.ret().expect("a block is open");
+        }
+        self.builder.end_function().expect("the function is open");
+        let interface: Vec<Word> = self.built_ins.iter().map(|(_, word)| *word).collect();
+        self.builder.entry_point(ExecutionModel::Kernel, id, name, interface);
+        if let Some(group) = kernel.group.as_ref().filter(|group| !group.contains(&0)) {
+            let mut sizes: Vec<u32> = group.iter().rev().map(|size| *size as u32).collect();
+            sizes.resize(3, 1);
+            self.builder.execution_mode(id, ExecutionMode::LocalSize, sizes);
+        }
+    }
+
+    /// The types of the function's parameters, with so many lengths and sizes of the range.
+    fn parameter_types(&mut self, lengths: usize, sizes: usize) -> Vec<Word> {
+        let kernel = self.kernel;
+        let mut types = Vec::new();
+        for parameter in &kernel.parameters {
+            types.push(match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let class = if matches!(array.space, Space::Constant(_)) {
+                        StorageClass::UniformConstant
+                    } else {
+                        StorageClass::CrossWorkgroup
+                    };
+                    let element = self.stored(array.element);
+                    self.pointer(class, element)
+                }
+                Parameter::Value(id) => self.stored(kernel.value(*id).ty),
+            });
+        }
+        let word = self.ty(Scalar::U64);
+        types.extend(core::iter::repeat_n(word, lengths));
+        types.extend(core::iter::repeat_n(word, sizes));
+        if self.checks.is_some() {
+            let word = self.ty(Scalar::U32);
+            types.push(self.pointer(StorageClass::CrossWorkgroup, word));
+        }
+        for array in &kernel.arrays {
+            if matches!(array.space, Space::Local(_)) {
+                let element = self.stored(array.element);
+                types.push(self.pointer(StorageClass::Workgroup, element));
+            }
+        }
+        types
+    }
+
+    /// Declares variables, private arrays and whether a check failed.
+    fn declare_variables(&mut self) {
+        let kernel = self.kernel;
         for variable in &kernel.variables {
             let ty = self.stored(variable.ty);
             let pointer = self.pointer(StorageClass::Function, ty);
@@ -245,21 +273,6 @@ impl Writer<'_> {
             self.failed = self.builder.variable(pointer, None, StorageClass::Function, None);
             let none = self.number(Scalar::U8, 0);
             self.store(self.failed, Scalar::U8, none);
-        }
-        if self.guarded {
-            self.guard();
-        }
-        self.stmts(&kernel.body);
-        if self.open {
-            self.builder.ret().expect("a block is open");
-        }
-        self.builder.end_function().expect("the function is open");
-        let interface: Vec<Word> = self.built_ins.iter().map(|(_, word)| *word).collect();
-        self.builder.entry_point(ExecutionModel::Kernel, id, name, interface);
-        if let Some(group) = kernel.group.as_ref().filter(|group| !group.contains(&0)) {
-            let mut sizes: Vec<u32> = group.iter().rev().map(|size| *size as u32).collect();
-            sizes.resize(3, 1);
-            self.builder.execution_mode(id, ExecutionMode::LocalSize, sizes);
         }
     }
 

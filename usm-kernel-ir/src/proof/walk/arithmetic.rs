@@ -17,10 +17,6 @@ impl Walker<'_> {
         state: &State,
     ) -> Known {
         let joined = || one.needs.clone().and(&two.needs);
-        let power = |by: &Known| {
-            let bits = by.sum.as_number()?.constant()?;
-            (0..i64::from(expr.ty.bits()).min(62)).contains(&bits).then(|| Number::Constant(1 << bits))
-        };
         match operator {
             Binary::Add => return Known { sum: one.sum.add(&two.sum), needs: joined() },
             Binary::Sub => return Known { sum: one.sum.sub(&two.sum), needs: joined() },
@@ -33,13 +29,24 @@ impl Walker<'_> {
                 }
             }
             Binary::Shl => {
-                if let Some(by) = power(&two) {
+                if let Some(by) = power(expr, &two) {
                     return Known { sum: one.sum.scale(&by), needs: joined() };
                 }
             }
             _ => {}
         }
-        // The others need the exact values, which have not wrapped.
+        self.exact_arithmetic(expr, operator, (one, one_ty), (two, two_ty), state)
+    }
+
+    /// The sum for an operator that needs the exact values, which have not wrapped.
+    fn exact_arithmetic(
+        &mut self,
+        expr: &Expr,
+        operator: Binary,
+        (one, one_ty): (Known, Scalar),
+        (two, two_ty): (Known, Scalar),
+        state: &State,
+    ) -> Known {
         let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
         let (Some(first), Some(second)) = exact else {
             return self.unknown_of(expr, None, None, Needs::none());
@@ -47,10 +54,11 @@ impl Walker<'_> {
         let mut needs = first.and(&second);
         let [left_low, left_high] = self.interval(&one.sum, &state.guards).ends(&mut needs);
         let [right_low, right_high] = self.interval(&two.sum, &state.guards).ends(&mut needs);
-        let natural =
-            |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 0);
-        let positive =
-            |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 1);
+        let is_at_least = |low: &Option<Number>, number| {
+            low.as_ref().and_then(Number::least).is_some_and(|least| least >= number)
+        };
+        let natural = |low: &Option<Number>| is_at_least(low, 0);
+        let positive = |low: &Option<Number>| is_at_least(low, 1);
         // Numbers that differ by what a launch determines.
         if matches!(operator, Binary::Min | Binary::Max) && one.sum.terms == two.sum.terms {
             let (first, second) = (one.sum.constant, two.sum.constant);
@@ -73,46 +81,51 @@ impl Walker<'_> {
                 (Some(Number::ZERO), left_high.map(|high| high.div(by.unwrap_or(Number::ONE))))
             }
             Binary::Shr if natural(&left_low) => {
-                if let (Some(value), Some(by)) = (one.sum.as_number(), power(&two)) {
+                if let (Some(value), Some(by)) = (one.sum.as_number(), power(expr, &two)) {
                     return Known { sum: Linear::number(value.clone().div(by)), needs };
                 }
-                (Some(Number::ZERO), left_high.map(|high| high.div(power(&two).unwrap_or(Number::ONE))))
+                (Some(Number::ZERO), left_high.map(|high| high.div(power(expr, &two).unwrap_or(Number::ONE))))
             }
             Binary::Rem if natural(&left_low) && natural(&right_low) => {
                 let below = right_high.map(|high| high.sub(Number::ONE).max(Number::ZERO));
-                let high = match (left_high, below) {
-                    (Some(one), Some(two)) => Some(one.min(two)),
-                    (one, two) => one.or(two),
-                };
-                (Some(Number::ZERO), high)
+                (Some(Number::ZERO), either(left_high, below, Number::min))
             }
             Binary::And if natural(&left_low) || natural(&right_low) => {
                 let high = match (natural(&left_low), natural(&right_low)) {
-                    (true, true) => match (left_high, right_high) {
-                        (Some(one), Some(two)) => Some(one.min(two)),
-                        (one, two) => one.or(two),
-                    },
+                    (true, true) => either(left_high, right_high, Number::min),
                     (true, false) => left_high,
                     _ => right_high,
                 };
                 (Some(Number::ZERO), high)
             }
             Binary::Min => {
-                let high = match (left_high, right_high) {
-                    (Some(one), Some(two)) => Some(one.min(two)),
-                    (one, two) => one.or(two),
-                };
+                let high = either(left_high, right_high, Number::min);
                 (left_low.zip(right_low).map(|(one, two)| one.min(two)), high)
             }
             Binary::Max => {
-                let low = match (left_low, right_low) {
-                    (Some(one), Some(two)) => Some(one.max(two)),
-                    (one, two) => one.or(two),
-                };
+                let low = either(left_low, right_low, Number::max);
                 (low, left_high.zip(right_high).map(|(one, two)| one.max(two)))
             }
             _ => return self.unknown_of(expr, None, None, Needs::none()),
         };
         self.unknown_of(expr, low, high, needs)
+    }
+}
+
+/// The power of two that a shift by a known number multiplies by.
+fn power(expr: &Expr, by: &Known) -> Option<Number> {
+    let bits = by.sum.as_number()?.constant()?;
+    (0..i64::from(expr.ty.bits()).min(62)).contains(&bits).then(|| Number::Constant(1 << bits))
+}
+
+/// The limit that follows from two, of which one may be unknown.
+fn either(
+    one: Option<Number>,
+    two: Option<Number>,
+    join: impl FnOnce(Number, Number) -> Number,
+) -> Option<Number> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(join(one, two)),
+        (one, two) => one.or(two),
     }
 }

@@ -94,49 +94,8 @@ impl Walker<'_> {
                 }
                 self.arithmetic(expr, *operator, (one, left.ty), (two, right.ty), state)
             }
-            ExprKind::Cast(operand) => {
-                let known = self.value(operand, state);
-                if !operand.ty.is_integer() || !expr.ty.is_integer() {
-                    return self.unknown_of(expr, None, None, Needs::none());
-                }
-                if operand.ty.bits() >= expr.ty.bits() {
-                    return known;
-                }
-                match self.exact(&known, operand.ty, &state.guards) {
-                    Some(needs) => Known { sum: known.sum, needs },
-                    None => {
-                        let low = Number::Constant(operand.ty.min());
-                        let high = operand.ty.max().map(Number::Constant);
-                        // A negative number becomes a great one.
-                        if operand.ty.is_signed() && !expr.ty.is_signed() {
-                            self.congruent(expr, Some(low).zip(high), Needs::none())
-                        } else {
-                            self.unknown_of(expr, Some(low), high, Needs::none())
-                        }
-                    }
-                }
-            }
-            ExprKind::Select { condition, then, other } => {
-                let _ = self.value(condition, state);
-                let guards = state.guards.len();
-                self.assume(condition, true, state);
-                let then = self.value(then, state);
-                let mut is_exact = self.is_exact(&then, expr.ty, &state.guards);
-                let first = self.interval(&then.sum, &state.guards);
-                state.guards.truncate(guards);
-                self.assume(condition, false, state);
-                let other = self.value(other, state);
-                is_exact &= self.is_exact(&other, expr.ty, &state.guards);
-                let second = self.interval(&other.sum, &state.guards);
-                state.guards.truncate(guards);
-                let mut needs = then.needs.and(&other.needs);
-                let [low, high] = hull(first.ends(&mut needs), second.ends(&mut needs));
-                if is_exact {
-                    self.unknown_of(expr, low, high, needs)
-                } else {
-                    self.congruent(expr, low.zip(high), needs)
-                }
-            }
+            ExprKind::Cast(operand) => self.cast(expr, operand, state),
+            ExprKind::Select { condition, then, other } => self.select(expr, condition, [then, other], state),
             ExprKind::Math(function, arguments) => {
                 for argument in arguments {
                     let _ = self.value(argument, state);
@@ -149,6 +108,57 @@ impl Walker<'_> {
                 self.unknown_of(expr, None, None, Needs::none())
             }
             ExprKind::Value(_) => self.unknown_of(expr, None, None, Needs::none()),
+        }
+    }
+
+    fn cast(&mut self, expr: &Expr, operand: &Expr, state: &mut State) -> Known {
+        let known = self.value(operand, state);
+        if !operand.ty.is_integer() || !expr.ty.is_integer() {
+            return self.unknown_of(expr, None, None, Needs::none());
+        }
+        if operand.ty.bits() >= expr.ty.bits() {
+            return known;
+        }
+        match self.exact(&known, operand.ty, &state.guards) {
+            Some(needs) => Known { sum: known.sum, needs },
+            None => {
+                let low = Number::Constant(operand.ty.min());
+                let high = operand.ty.max().map(Number::Constant);
+                // A negative number becomes a great one.
+                if operand.ty.is_signed() && !expr.ty.is_signed() {
+                    self.congruent(expr, Some(low).zip(high), Needs::none())
+                } else {
+                    self.unknown_of(expr, Some(low), high, Needs::none())
+                }
+            }
+        }
+    }
+
+    fn select(
+        &mut self,
+        expr: &Expr,
+        condition: &Expr,
+        [then, other]: [&Expr; 2],
+        state: &mut State,
+    ) -> Known {
+        let _ = self.value(condition, state);
+        let guards = state.guards.len();
+        self.assume(condition, true, state);
+        let then = self.value(then, state);
+        let mut is_exact = self.is_exact(&then, expr.ty, &state.guards);
+        let first = self.interval(&then.sum, &state.guards);
+        state.guards.truncate(guards);
+        self.assume(condition, false, state);
+        let other = self.value(other, state);
+        is_exact &= self.is_exact(&other, expr.ty, &state.guards);
+        let second = self.interval(&other.sum, &state.guards);
+        state.guards.truncate(guards);
+        let mut needs = then.needs.and(&other.needs);
+        let [low, high] = hull(first.ends(&mut needs), second.ends(&mut needs));
+        if is_exact {
+            self.unknown_of(expr, low, high, needs)
+        } else {
+            self.congruent(expr, low.zip(high), needs)
         }
     }
 
