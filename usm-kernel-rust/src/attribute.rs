@@ -1,127 +1,19 @@
 //! Generates the items of an attribute.
 
 use alloc::rc::Rc;
-use core::cell::RefCell;
-use std::collections::HashMap;
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
-use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
-use usm_kernel_ir::{Kernel, Parameter, Place, SubGroups, emit, proof, verify};
+use syn::{Error, Item, ItemFn, Result, Token};
+use usm_kernel_ir::{Kernel, Parameter, SubGroups, emit, proof, verify};
 
-pub(crate) use crate::scope::Module;
-use crate::scope::{Scope, scalar};
-use crate::{body, conditional, constant, instance, nesting, print, signature, structure};
-
-/// The arguments of the attribute.
-#[derive(Default)]
-pub(crate) struct Arguments {
-    group: Option<(Vec<u64>, Span)>,
-    dimensions: Option<u8>,
-    sub_group: Option<(u64, Span)>,
-    pub(crate) instances: Option<Vec<Type>>,
-    path: Option<Path>,
-}
-
-impl Parse for Arguments {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut arguments = Self::default();
-        while !input.is_empty() {
-            // `crate` is a keyword of Rust.
-            let key = if input.peek(Token![crate]) {
-                let word: Token![crate] = input.parse()?;
-                syn::Ident::new("krate", word.span)
-            } else {
-                input.parse()?
-            };
-            if key == "instances" {
-                let types;
-                syn::parenthesized!(types in input);
-                let types = types.parse_terminated(Type::parse, Token![,])?;
-                arguments.instances = Some(types.into_iter().collect());
-            } else {
-                input.parse::<Token![=]>()?;
-            }
-            match key.to_string().as_str() {
-                "instances" => {}
-                "krate" => arguments.path = Some(input.parse()?),
-                "group" => {
-                    let value: Expr = input.parse()?;
-                    let sizes = match &value {
-                        Expr::Array(sizes) => sizes.elems.iter().map(number).collect::<Result<_>>()?,
-                        one => vec![number(one)?],
-                    };
-                    arguments.group = Some((sizes, value.span()));
-                }
-                "dimensions" => {
-                    let value: Expr = input.parse()?;
-                    let dimensions = number(&value)?;
-                    if !(1..=3).contains(&dimensions) {
-                        return Err(Error::new(
-                            value.span(),
-                            format!("{dimensions} dimensions; a range has 1, 2 or 3"),
-                        ));
-                    }
-                    arguments.dimensions = Some(dimensions as u8);
-                }
-                "sub_group" => {
-                    let value: Expr = input.parse()?;
-                    arguments.sub_group = Some((number(&value)?, value.span()));
-                }
-                _ => {
-                    return Err(Error::new(
-                        key.span(),
-                        "write `group = 256`, `dimensions = 2`, `sub_group = 16`, `instances(f32, i32)` or `crate = path::of::usm_kernel`",
-                    ));
-                }
-            }
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
-        }
-        Ok(arguments)
-    }
-}
-
-fn number(value: &Expr) -> Result<u64> {
-    match value {
-        Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse(),
-        Expr::Tuple(sizes) => {
-            let sizes: Vec<String> =
-                sizes.elems.iter().map(|one| one.to_token_stream().to_string()).collect();
-            Err(Error::new(value.span(), format!("a tuple: write `[{}]`", sizes.join(", "))))
-        }
-        other => Err(Error::new(other.span(), "an attribute sees no values of other items: write a number")),
-    }
-}
-
-thread_local! {
-    /// Spans of the places that the kernel's nodes have.
-    static SPANS: RefCell<HashMap<Place, Span>> = RefCell::default();
-}
-
-/// The place of a token, stored for errors.
-pub(crate) fn place(span: Span) -> Place {
-    let start = span.start();
-    let place = Place { file: 0, line: start.line as u32, column: start.column as u32 + 1 };
-    SPANS.with_borrow_mut(|spans| {
-        spans.entry(place).or_insert(span);
-    });
-    place
-}
-
-/// Moves an error of the IR to the user's tokens.
-fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
-    let span = |place| SPANS.with_borrow(|spans| spans.get(&place).copied());
-    let first = span(refusal.place).unwrap_or_else(Span::call_site);
-    let mut error = Error::new(first, &refusal.message);
-    if let Some(other) = refusal.other.filter(|other| *other != refusal.place).and_then(span) {
-        error.combine(Error::new(other, "the other place"));
-    }
-    error
-}
+use crate::arguments::{Arguments, attribute_of, is};
+use crate::manifest::found_crate;
+use crate::module::Module;
+use crate::place::error_of;
+use crate::reader::Reader;
+use crate::{conditional, instance, nesting, place};
 
 /// The expansion of `#[kernel]` on a function: a structure and its implementations.
 ///
@@ -171,10 +63,10 @@ pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: &Rc<Module>) -
 }
 
 fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
-    SPANS.with_borrow_mut(HashMap::clear);
+    place::forget_spans();
     let kernel = front_end(item, arguments, module)?;
-    verify(&kernel).map_err(|refusal| refused(&refusal))?;
-    let mut claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    verify(&kernel).map_err(|refusal| error_of(&refusal))?;
+    let mut claims = proof::claims(&kernel).map_err(|refusal| error_of(&refusal))?;
     // A launch makes these arrays as long as they have to be.
     claims.bounds.retain(|bound| !kernel.array(bound.array).is_log());
     Ok((kernel, claims))
@@ -238,61 +130,6 @@ fn vouched(unsafety: Token![unsafe], attributes: &[syn::Attribute]) -> TokenStre
             #unsafety fn vouched() {}
             vouched
         };
-    }
-}
-
-fn is(attribute: &syn::Attribute, name: &str) -> bool {
-    attribute.path().segments.last().is_some_and(|last| last.ident == name)
-}
-
-/// The arguments of a function's attribute `kernel`; `None` if it has no such attribute.
-pub(crate) fn attribute_of(function: &ItemFn) -> Result<Option<Arguments>> {
-    let Some(attribute) = function.attrs.iter().find(|attribute| is(attribute, "kernel")) else {
-        return Ok(None);
-    };
-    match &attribute.meta {
-        syn::Meta::List(list) => syn::parse2(list.tokens.clone()).map(Some),
-        _ => Ok(Some(Arguments::default())),
-    }
-}
-
-impl Module {
-    /// The functions and constants for kernels among a module's items.
-    ///
-    /// # Errors
-    /// The refusal of a structure.
-    pub(crate) fn of(items: &[Item]) -> Result<Self> {
-        let mut module = Self { structures: structure::all(items)?, ..Self::default() };
-        for item in items {
-            match item {
-                Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
-                    if conditional::first(function.to_token_stream()).is_some() {
-                        module.conditional.push(function.sig.ident.to_string());
-                        continue;
-                    }
-                    module.functions.push(Rc::new(function.clone()));
-                }
-                Item::Fn(function) if !function.attrs.iter().any(|attribute| is(attribute, "kernel")) => {
-                    module.others.push(function.sig.ident.to_string());
-                }
-                Item::Const(item) if conditional::first(item.to_token_stream()).is_some() => {
-                    module.conditional.push(item.ident.to_string());
-                }
-                Item::Const(item) if scalar(&item.ty).is_ok() => {
-                    // A constant that is no number belongs to Rust only, until a kernel uses it.
-                    let known = Self { constants: module.constants.clone(), ..Self::default() };
-                    let mut scope = Scope::of_constants(Rc::new(known));
-                    if let Ok(value) = constant::of_item(item, &mut scope) {
-                        module.constants.push((item.ident.to_string(), value));
-                    }
-                }
-                Item::Const(item) if matches!(&*item.ty, syn::Type::Array(_)) => {
-                    module.tables.push(Rc::new(item.clone()));
-                }
-                _ => {}
-            }
-        }
-        Ok(module)
     }
 }
 
@@ -360,8 +197,8 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
             return Err(Error::new(span, conditional::REASON));
         }
     }
-    let mut scope = Scope::new(item, neighbours);
-    signature::read(&item.sig, &mut scope)?;
+    let mut reader = Reader::new(item, neighbours);
+    reader.read_signature(&item.sig)?;
     let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);
     if let Some((sizes, span)) = &arguments.group {
         if !(1..=3).contains(&sizes.len()) {
@@ -370,104 +207,35 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
                 format!("{} sizes; a range has 1, 2 or 3 dimensions", sizes.len()),
             ));
         }
-        scope.kernel.group = Some(sizes.clone());
+        reader.kernel.group = Some(sizes.clone());
     }
     if let Some((width, span)) = arguments.sub_group {
-        let group = scope.kernel.group.as_deref().unwrap_or(&[0]);
+        let group = reader.kernel.group.as_deref().unwrap_or(&[0]);
         if group.contains(&0) {
             return Err(Error::new(span, "sub-groups need the group's size: write `group = 64` too"));
         }
         let sub_groups = SubGroups::new(group, width).map_err(|message| Error::new(span, message))?;
-        scope.sub_groups = Some(sub_groups);
+        reader.sub_groups = Some(sub_groups);
     }
-    let body = body::block(&item.block, &mut scope)?;
-    scope.kernel.body = core::mem::take(&mut scope.first);
-    scope.kernel.body.extend(body);
-    let dimensions = arguments.dimensions.or(asked).unwrap_or(scope.dimensions.max(1));
+    let body = reader.read_block(&item.block)?;
+    reader.kernel.body = core::mem::take(&mut reader.first);
+    reader.kernel.body.extend(body);
+    let dimensions = arguments.dimensions.or(asked).unwrap_or(reader.dimensions.max(1));
     if let (Some(asked), Some((_, span))) = (asked, &arguments.group) {
         if asked != dimensions {
             return Err(Error::new(*span, format!("a group of {asked} sizes for {dimensions} dimensions")));
         }
     }
-    scope.kernel.dimensions = dimensions;
-    if let Some(first) = print::first(&scope) {
-        scope.kernel.body.insert(0, first);
+    reader.kernel.dimensions = dimensions;
+    if let Some(first) = reader.item_statement() {
+        reader.kernel.body.insert(0, first);
     }
-    let of_parameters = scope.structures.iter().filter_map(|(array, number)| {
-        let structure = scope.neighbours.structures[*number].clone();
-        let is_parameter = scope.kernel.array(*array).space.is_parameter();
+    let of_parameters = reader.structures.iter().filter_map(|(array, number)| {
+        let structure = reader.neighbours.structures[*number].clone();
+        let is_parameter = reader.kernel.array(*array).space.is_parameter();
         is_parameter.then_some((Parameter::Array(*array), structure))
     });
     let of_parameters: Vec<_> = of_parameters.collect();
-    scope.kernel.structures.extend(of_parameters);
-    Ok(scope.kernel)
-}
-
-/// The path of usm-kernel in the user's crate: its own name, or its name inside the facade `usm`.
-pub(crate) fn found_crate() -> String {
-    // Inside usm-kernel and its tests the crate names itself.
-    let manifest =
-        std::env::var("CARGO_MANIFEST_DIR").map(|folder| std::path::PathBuf::from(folder).join("Cargo.toml"));
-    let text =
-        manifest.and_then(|file| std::fs::read_to_string(file).map_err(|_| std::env::VarError::NotPresent));
-    let text = text.unwrap_or_default();
-    dependency(&text).unwrap_or_else(|| "::usm_kernel".into())
-}
-
-/// Searches the dependencies of a manifest.
-fn dependency(manifest: &str) -> Option<String> {
-    let mut section = String::new();
-    let mut facade = None;
-    for line in manifest.lines().map(str::trim) {
-        if let Some(head) = line.strip_prefix('[') {
-            section = head.trim_end_matches(']').to_string();
-            // `[dependencies.name]`
-            let name =
-                section.rsplit_once("dependencies.").map(|(_, name)| name.trim_matches('"').to_string());
-            if name.as_deref() == Some("usm-kernel") {
-                return Some("::usm_kernel".into());
-            }
-            if name.as_deref() == Some("usm") {
-                facade = Some("::usm::kernel".to_string());
-            }
-            continue;
-        }
-        if !section.ends_with("dependencies") {
-            continue;
-        }
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let key = key.trim().split('.').next().unwrap_or("").trim_matches('"');
-        let is = |package: &str| {
-            key == package || value.replace(' ', "").contains(&format!("package=\"{package}\""))
-        };
-        let crate_name = key.replace('-', "_");
-        if is("usm-kernel") {
-            return Some(format!("::{crate_name}"));
-        }
-        if is("usm") {
-            facade = Some(format!("::{crate_name}::kernel"));
-        }
-    }
-    facade
-}
-
-#[cfg(test)]
-mod tests {
-    use super::dependency;
-
-    #[test]
-    fn the_crate_is_found_by_any_name() {
-        let found = |text: &str| dependency(text);
-        assert_eq!(found("[dependencies]\nusm-kernel = \"0.1\"").as_deref(), Some("::usm_kernel"));
-        assert_eq!(found("[dependencies]\nusm-kernel.workspace = true").as_deref(), Some("::usm_kernel"));
-        assert_eq!(found("[dependencies.usm-kernel]\nversion = \"0.1\"").as_deref(), Some("::usm_kernel"));
-        let renamed = "[dev-dependencies]\nkernels = { package = \"usm-kernel\", version = \"0.1\" }";
-        assert_eq!(found(renamed).as_deref(), Some("::kernels"));
-        assert_eq!(found("[dependencies]\nusm = \"0.1\"").as_deref(), Some("::usm::kernel"));
-        assert_eq!(
-            found("[dependencies]\nusm = \"0.1\"\nusm-kernel = \"0.1\"").as_deref(),
-            Some("::usm_kernel")
-        );
-        assert_eq!(found("[package]\nname = \"usm-kernel\""), None);
-    }
+    reader.kernel.structures.extend(of_parameters);
+    Ok(reader.kernel)
 }

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprMatch, Pat, RangeLimits, Result};
 
-use crate::scope::refuse;
+use crate::refusal::refuse;
 
 /// Maximum number of arms, which become branches in each other.
 const ARMS: usize = 64;

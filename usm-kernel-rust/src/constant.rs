@@ -4,8 +4,20 @@ use syn::Result;
 use syn::spanned::Spanned as _;
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Scalar, Unary};
 
-use crate::expression::typed;
-use crate::scope::{Scope, refuse, scalar};
+use crate::reader::Reader;
+use crate::refusal::refuse;
+use crate::types::scalar;
+
+impl Reader {
+    /// Reads the value of a constant.
+    pub(crate) fn read_constant(&mut self, item: &syn::ItemConst) -> Result<Literal> {
+        let value = self.read_typed(&item.expr, scalar(&item.ty)?)?;
+        fold(&value).map_or_else(
+            || refuse(item.expr.span(), "a constant of kernels is a number, or a sum or product of numbers"),
+            Ok,
+        )
+    }
+}
 
 /// The constant of a type, by its path of two names.
 pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
@@ -97,15 +109,6 @@ fn float<T: core::ops::Neg<Output = T>>(
         "NAN" => nan,
         _ => return None,
     })
-}
-
-/// Reads the value of a constant.
-pub(crate) fn of_item(item: &syn::ItemConst, scope: &mut Scope) -> Result<Literal> {
-    let value = typed(&item.expr, scalar(&item.ty)?, scope)?;
-    fold(&value).map_or_else(
-        || refuse(item.expr.span(), "a constant of kernels is a number, or a sum or product of numbers"),
-        Ok,
-    )
 }
 
 pub(crate) fn fold(value: &Expr) -> Option<Literal> {

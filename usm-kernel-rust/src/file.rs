@@ -7,9 +7,11 @@ use proc_macro2::TokenStream;
 use syn::{Error, Item};
 use usm_kernel_ir::Kernel;
 
-use crate::attribute::{Module, attribute_of, nodes};
+use crate::arguments::attribute_of;
+use crate::attribute::nodes;
+use crate::derive;
+use crate::module::Module;
 use crate::nesting::{self, STACK};
-use crate::structure;
 
 /// The reason for refusing a file: the first fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
 fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     let found = parse(source).and_then(|file| {
         let mut kernels = Vec::new();
-        let module = Module { structures: structure::all(&file.items)?, ..Module::default() };
+        let module = Module { structures: derive::all(&file.items)?, ..Module::default() };
         items(&file.items, &Rc::new(module), &mut kernels)?;
         Ok(kernels)
     });
@@ -105,7 +107,7 @@ fn items(items_of: &[Item], module: &Rc<Module>, kernels: &mut Vec<Kernel>) -> R
                 });
                 let module = match shares {
                     true => Module::of(content)?,
-                    false => Module { structures: structure::all(content)?, ..Module::default() },
+                    false => Module { structures: derive::all(content)?, ..Module::default() },
                 };
                 items(content, &Rc::new(module), kernels)?;
             }

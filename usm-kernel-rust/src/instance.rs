@@ -5,14 +5,33 @@ use quote::ToTokens as _;
 use syn::spanned::Spanned as _;
 use syn::{Error, GenericParam, Generics, ItemFn, Result, Type};
 
-use crate::attribute::Arguments;
-use crate::scope::{refuse, scalar};
+use crate::arguments::Arguments;
+use crate::refusal::refuse;
+use crate::types::scalar;
 
 /// A kernel without type parameters.
 pub(crate) struct Instance {
     pub(crate) item: ItemFn,
     /// The type of each parameter.
     types: Vec<(Ident, Ident)>,
+}
+
+impl Instance {
+    /// Adds the instance's name to errors.
+    pub(crate) fn name_in_errors<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            if self.types.is_empty() {
+                return error;
+            }
+            let mut all = error
+                .into_iter()
+                .map(|one| Error::new(one.span(), format!("{one} (where {})", named(&self.types))));
+            let mut first =
+                all.next().unwrap_or_else(|| Error::new(self.item.span(), "this instance is refused"));
+            all.for_each(|other| first.combine(other));
+            first
+        })
+    }
 }
 
 /// The kernel itself, or its instances, which are called `name_f32`.
@@ -49,24 +68,6 @@ pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> 
         return refuse(item.sig.ident.span(), "no instances: write `#[kernel(instances(f32, i32))]`");
     }
     Ok(instances)
-}
-
-impl Instance {
-    /// Adds the instance's name to errors.
-    pub(crate) fn name_in_errors<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| {
-            if self.types.is_empty() {
-                return error;
-            }
-            let mut all = error
-                .into_iter()
-                .map(|one| Error::new(one.span(), format!("{one} (where {})", named(&self.types))));
-            let mut first =
-                all.next().unwrap_or_else(|| Error::new(self.item.span(), "this instance is refused"));
-            all.for_each(|other| first.combine(other));
-            first
-        })
-    }
 }
 
 /// A function of kernels with the types of a call, `name::<f32>(..)`.

@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::{BinOp, Expr as Rust, Lit, Result};
 use usm_kernel_ir::{Literal, Scalar};
 
-use crate::scope::refuse;
+use crate::refusal::refuse;
 
 /// Reads a number; `None` if its type is open.
 pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Result<Option<Literal>> {

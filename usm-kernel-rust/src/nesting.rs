@@ -29,51 +29,6 @@ const HEAVY: usize = 32;
 /// The same for a type parameter.
 const PARAMETER: usize = 56;
 
-/// Refuses tokens deeper than [`LEVELS`], at the first one.
-///
-/// # Errors
-/// The depth of the deepest token, and the limit.
-pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
-    check_within(tokens, usize::MAX)
-}
-
-/// As [`check`], for tokens that are parsed on the stack of the compiler.
-///
-/// # Errors
-/// As for [`check`], or the KiB of stack for the deepest token, and the limit.
-pub(crate) fn check_attribute(tokens: &TokenStream) -> Result<()> {
-    check_within(tokens, KIB)
-}
-
-fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
-    let mut deepest = Depth::default();
-    let mut refused = None;
-    let mut rooms = vec![Room::new(tokens.clone(), Depth::default(), false)];
-    while let Some(room) = rooms.last_mut() {
-        let Some(token) = room.tokens.next() else {
-            rooms.pop();
-            continue;
-        };
-        let inside = room.count(&token);
-        let depth = inside.as_ref().map_or(room.depth, |inside| inside.depth);
-        deepest.levels = deepest.levels.max(depth.levels);
-        deepest.kib = deepest.kib.max(depth.kib);
-        if refused.is_none() && (depth.levels > LEVELS || depth.kib > limit) {
-            refused = Some(token.span());
-        }
-        rooms.extend(inside);
-    }
-    let Some(span) = refused else { return Ok(()) };
-    let Depth { levels, kib } = deepest;
-    Err(Error::new(
-        span,
-        match kib > limit {
-            true => format!("nested for {kib} KiB of the compiler's stack, {limit} are allowed"),
-            false => format!("nested {levels} levels deep, {LEVELS} are allowed"),
-        },
-    ))
-}
-
 /// The levels around a token.
 #[derive(Clone, Copy, Default)]
 struct Depth {
@@ -209,3 +164,48 @@ const KEYWORDS: [&str; 24] = [
     "async", "await", "box", "break", "const", "dyn", "extern", "fn", "for", "if", "impl", "let", "loop",
     "match", "move", "mut", "raw", "ref", "return", "static", "try", "unsafe", "while", "yield",
 ];
+
+/// Refuses tokens deeper than [`LEVELS`], at the first one.
+///
+/// # Errors
+/// The depth of the deepest token, and the limit.
+pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
+    check_within(tokens, usize::MAX)
+}
+
+/// As [`check`], for tokens that are parsed on the stack of the compiler.
+///
+/// # Errors
+/// As for [`check`], or the KiB of stack for the deepest token, and the limit.
+pub(crate) fn check_attribute(tokens: &TokenStream) -> Result<()> {
+    check_within(tokens, KIB)
+}
+
+fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
+    let mut deepest = Depth::default();
+    let mut refused = None;
+    let mut rooms = vec![Room::new(tokens.clone(), Depth::default(), false)];
+    while let Some(room) = rooms.last_mut() {
+        let Some(token) = room.tokens.next() else {
+            rooms.pop();
+            continue;
+        };
+        let inside = room.count(&token);
+        let depth = inside.as_ref().map_or(room.depth, |inside| inside.depth);
+        deepest.levels = deepest.levels.max(depth.levels);
+        deepest.kib = deepest.kib.max(depth.kib);
+        if refused.is_none() && (depth.levels > LEVELS || depth.kib > limit) {
+            refused = Some(token.span());
+        }
+        rooms.extend(inside);
+    }
+    let Some(span) = refused else { return Ok(()) };
+    let Depth { levels, kib } = deepest;
+    Err(Error::new(
+        span,
+        match kib > limit {
+            true => format!("nested for {kib} KiB of the compiler's stack, {limit} are allowed"),
+            false => format!("nested {levels} levels deep, {LEVELS} are allowed"),
+        },
+    ))
+}

@@ -3,9 +3,9 @@
 use syn::{Expr as Rust, ExprMethodCall, Result};
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Math, Place, Scalar, Stmt, StmtKind, Unary};
 
-use crate::expression::{expr, pair, typed};
-use crate::scope::{Scope, refuse};
-use crate::signature::place_of;
+use crate::place::place_of;
+use crate::reader::Reader;
+use crate::refusal::refuse;
 
 /// The names, with the numbers of their arguments and the types that have them.
 const METHODS: &[(&str, usize, Types)] = &[
@@ -55,151 +55,6 @@ impl Types {
             Self::Unsigned => ty.is_integer() && !ty.is_signed(),
             Self::Floats => ty.is_float(),
         }
-    }
-}
-
-/// Reads such a method; `None` for other names.
-pub(crate) fn method(
-    call: &ExprMethodCall,
-    name: &str,
-    hint: Option<Scalar>,
-    scope: &mut Scope,
-) -> Result<Option<Expr>> {
-    let Some((_, count, types)) = METHODS.iter().find(|(known, ..)| *known == name) else { return Ok(None) };
-    let arguments: Vec<&Rust> = call.args.iter().collect();
-    if arguments.len() != *count {
-        let plural = if *count == 1 { "" } else { "s" };
-        return refuse(call.method.span(), format!("`{name}` has {count} argument{plural}"));
-    }
-    let at = place_of(call.method.span());
-    // The type of these results says nothing about the operand.
-    let is_count =
-        matches!(name, "abs_diff" | "count_ones" | "count_zeros" | "leading_zeros" | "trailing_zeros")
-            || matches!(name, "ilog2" | "is_power_of_two");
-    let hint = hint.filter(|_| !is_count);
-    let (mut value, others) = match (name, &arguments[..]) {
-        ("clamp", [low, high]) => {
-            let (mut value, mut low) = pair(&call.receiver, low, hint, scope)?;
-            let ty = value.ty;
-            let high = scope.read_after(&mut [&mut value, &mut low], |scope| typed(high, ty, scope))?;
-            (value, vec![low, high])
-        }
-        ("rotate_left" | "rotate_right" | "wrapping_shl" | "wrapping_shr" | "pow" | "powi", [by]) => {
-            let needed = if name == "powi" { Scalar::I32 } else { Scalar::U32 };
-            let mut value = expr(&call.receiver, hint, scope)?;
-            let by = scope.read_after(&mut [&mut value], |scope| typed(by, needed, scope))?;
-            (value, vec![by])
-        }
-        (_, [other]) => {
-            let (value, other) = pair(&call.receiver, other, hint, scope)?;
-            (value, vec![other])
-        }
-        _ => (expr(&call.receiver, hint, scope)?, Vec::new()),
-    };
-    let ty = value.ty;
-    if !types.has(ty) {
-        return refuse(call.method.span(), format!("{ty} has no `{name}`"));
-    }
-    let mut others: Vec<Expr> = others;
-    let with = With { ty, at };
-    value = with.reused(value, name, scope);
-    for other in &mut others {
-        *other = with.reused(other.clone(), name, scope);
-    }
-    Ok(Some(match (name, &others[..]) {
-        ("clamp", [low, high]) => {
-            let below = with.select(with.less(&value, low), low.clone(), value.clone());
-            with.select(with.less(high, &value), high.clone(), below)
-        }
-        ("signum", _) => with.sign(value),
-        ("abs_diff", [other]) => {
-            let (one, two) = (with.unsigned(value.clone()), with.unsigned(other.clone()));
-            let wide = With { ty: ty.unsigned(), at };
-            let (up, down) = (wide.sub(two.clone(), one.clone()), wide.sub(one, two));
-            wide.select(with.less(&value, other), up, down)
-        }
-        ("div_ceil", [by]) => {
-            let quotient = with.two(Binary::Div, value.clone(), by.clone());
-            let rest = with.two(Binary::Rem, value, by.clone());
-            let more = with.two(Binary::Add, quotient.clone(), with.number(1));
-            with.select(Expr::binary(Binary::Eq, rest, with.number(0), at), quotient, more)
-        }
-        ("rem_euclid", [by]) => with.remainder(value, by.clone(), scope),
-        ("saturating_add", [other]) => {
-            let sum = with.reused(with.two(Binary::Add, value.clone(), other.clone()), name, scope);
-            with.select(with.less(&sum, &value), with.number(u64::MAX), sum)
-        }
-        ("saturating_sub", [other]) => {
-            with.select(with.less(&value, other), with.number(0), with.sub(value.clone(), other.clone()))
-        }
-        ("rotate_left" | "rotate_right", [by]) => {
-            let wide = With { ty: ty.unsigned(), at };
-            let by = wide.cast(by.clone());
-            let back = Expr::unary(Unary::Neg, With { ty: signed(wide.ty), at }.cast(by.clone()), at);
-            let (left, right) =
-                if name == "rotate_left" { (by, wide.cast(back)) } else { (wide.cast(back), by) };
-            let bits = with.unsigned(value);
-            let (high, low) = (wide.two(Binary::Shl, bits.clone(), left), wide.two(Binary::Shr, bits, right));
-            with.cast(wide.two(Binary::Or, high, low))
-        }
-        ("pow", [by]) => with.power(value, by, scope),
-        ("powi", [by]) => {
-            let by = with.cast(by.clone());
-            Expr { kind: ExprKind::Math(Math::Pow, vec![value, by]), ty, place: at }
-        }
-        ("div_euclid", [by]) => {
-            let quotient = with.two(Binary::Div, value.clone(), by.clone());
-            let quotient = match ty.is_float() {
-                true => Expr { kind: ExprKind::Math(Math::Trunc, vec![quotient]), ty, place: at },
-                false => quotient,
-            };
-            let rest = with.two(Binary::Rem, value, by.clone());
-            let quotient = with.reused(quotient, name, scope);
-            if !ty.is_signed() && !ty.is_float() {
-                return Ok(Some(quotient));
-            }
-            let down = with.sub(quotient.clone(), with.one());
-            let up = with.two(Binary::Add, quotient.clone(), with.one());
-            let further = with.select(with.less(&with.zero(), by), down, up);
-            with.select(with.less(&rest, &with.zero()), further, quotient)
-        }
-        ("ilog2", _) => {
-            let zeros = with.count("leading_zeros", value, scope);
-            let last = Expr::literal(Literal::integer(Scalar::U32, u64::from(ty.bits()) - 1), at);
-            Expr::binary(Binary::Sub, last, zeros, at)
-        }
-        ("is_power_of_two", _) => {
-            let below = with.two(Binary::And, value.clone(), with.sub(value.clone(), with.number(1)));
-            let is = |operator, one| Expr::binary(operator, one, with.number(0), at);
-            Expr::binary(Binary::And, is(Binary::Ne, value), is(Binary::Eq, below), at)
-        }
-        ("wrapping_neg", _) => with.sub(with.number(0), value),
-        ("wrapping_shl", [by]) => with.two(Binary::Shl, value, by.clone()),
-        ("wrapping_shr", [by]) => with.two(Binary::Shr, value, by.clone()),
-        ("to_degrees" | "to_radians", _) => {
-            // As in std: the factor is rounded once.
-            let (narrow, wide) = match name {
-                "to_degrees" => (57.295_78_f32, 180.0 / core::f64::consts::PI),
-                _ => (core::f32::consts::PI / 180.0, core::f64::consts::PI / 180.0),
-            };
-            let factor = if ty == Scalar::F32 { Literal::f32(narrow) } else { Literal::f64(wide) };
-            with.two(Binary::Mul, value, Expr::literal(factor, at))
-        }
-        ("recip", _) => with.two(Binary::Div, with.one(), value),
-        ("fract", _) => {
-            let whole = Expr { kind: ExprKind::Math(Math::Trunc, vec![value.clone()]), ty, place: at };
-            with.sub(value, whole)
-        }
-        _ => with.count(name, value, scope),
-    }))
-}
-
-const fn signed(ty: Scalar) -> Scalar {
-    match ty.bits() {
-        8 => Scalar::I8,
-        16 => Scalar::I16,
-        32 => Scalar::I32,
-        _ => Scalar::I64,
     }
 }
 
@@ -265,13 +120,13 @@ impl With {
     }
 
     /// The value in a variable, so that it is computed once.
-    pub(crate) fn reused(self, value: Expr, name: &str, scope: &mut Scope) -> Expr {
+    pub(crate) fn reused(self, value: Expr, name: &str, reader: &mut Reader) -> Expr {
         if matches!(value.kind, ExprKind::Variable(_) | ExprKind::Literal(_) | ExprKind::Value(_)) {
             return value;
         }
-        let variable = scope.hidden(name, value.ty, self.at);
+        let variable = reader.hidden(name, value.ty, self.at);
         let ty = value.ty;
-        scope.before.push(Stmt::new(StmtKind::Set(variable, value), self.at));
+        reader.before.push(Stmt::new(StmtKind::Set(variable, value), self.at));
         Expr::variable(variable, ty, self.at)
     }
 
@@ -286,20 +141,50 @@ impl With {
     }
 
     /// The remainder that is not negative.
-    fn remainder(self, value: Expr, by: Expr, scope: &mut Scope) -> Expr {
+    fn remainder(self, value: Expr, by: Expr, reader: &mut Reader) -> Expr {
         let rest = self.two(Binary::Rem, value, by.clone());
         if !self.ty.is_signed() && !self.ty.is_float() {
             return rest;
         }
-        let rest = self.reused(rest, "rem_euclid", scope);
+        let rest = self.reused(rest, "rem_euclid", reader);
         let up = self.two(Binary::Add, rest.clone(), by.clone());
         let down = self.sub(rest.clone(), by.clone());
         let more = self.select(self.less(&by, &self.zero()), down, up);
         self.select(self.less(&rest, &self.zero()), more, rest)
     }
 
+    /// The quotient that belongs to [`remainder`](Self::remainder).
+    fn quotient(self, value: Expr, by: &Expr, reader: &mut Reader) -> Expr {
+        let Self { ty, at } = self;
+        let quotient = self.two(Binary::Div, value.clone(), by.clone());
+        let quotient = match ty.is_float() {
+            true => Expr { kind: ExprKind::Math(Math::Trunc, vec![quotient]), ty, place: at },
+            false => quotient,
+        };
+        let rest = self.two(Binary::Rem, value, by.clone());
+        let quotient = self.reused(quotient, "div_euclid", reader);
+        if !ty.is_signed() && !ty.is_float() {
+            return quotient;
+        }
+        let down = self.sub(quotient.clone(), self.one());
+        let up = self.two(Binary::Add, quotient.clone(), self.one());
+        let further = self.select(self.less(&self.zero(), by), down, up);
+        self.select(self.less(&rest, &self.zero()), further, quotient)
+    }
+
+    fn rotate(self, value: Expr, by: &Expr, is_left: bool) -> Expr {
+        let Self { ty, at } = self;
+        let wide = Self { ty: ty.unsigned(), at };
+        let by = wide.cast(by.clone());
+        let back = Expr::unary(Unary::Neg, Self { ty: signed(wide.ty), at }.cast(by.clone()), at);
+        let (left, right) = if is_left { (by, wide.cast(back)) } else { (wide.cast(back), by) };
+        let bits = self.unsigned(value);
+        let (high, low) = (wide.two(Binary::Shl, bits.clone(), left), wide.two(Binary::Shr, bits, right));
+        self.cast(wide.two(Binary::Or, high, low))
+    }
+
     /// A power of an integer by squares; it wraps.
-    fn power(self, value: Expr, by: &Expr, scope: &mut Scope) -> Expr {
+    fn power(self, value: Expr, by: &Expr, reader: &mut Reader) -> Expr {
         let at = self.at;
         if let ExprKind::Literal(by) = by.kind {
             let (mut result, mut square, mut rest) = (None, value, by.bits);
@@ -309,23 +194,23 @@ impl With {
                         Some(known) => self.two(Binary::Mul, known, square.clone()),
                         None => square.clone(),
                     };
-                    result = Some(self.reused(product, "power", scope));
+                    result = Some(self.reused(product, "power", reader));
                 }
                 rest >>= 1;
                 if rest > 0 {
-                    square = self.reused(self.two(Binary::Mul, square.clone(), square), "square", scope);
+                    square = self.reused(self.two(Binary::Mul, square.clone(), square), "square", reader);
                 }
             }
             return result.unwrap_or_else(|| self.number(1));
         }
-        let variable = |name, ty, value, scope: &mut Scope| {
-            let id = scope.hidden(name, ty, at);
-            scope.before.push(Stmt::new(StmtKind::Set(id, value), at));
+        let variable = |name, ty, value, reader: &mut Reader| {
+            let id = reader.hidden(name, ty, at);
+            reader.before.push(Stmt::new(StmtKind::Set(id, value), at));
             (id, Expr::variable(id, ty, at))
         };
-        let (square_id, square) = variable("square", self.ty, value, scope);
-        let (result_id, result) = variable("power", self.ty, self.number(1), scope);
-        let (rest_id, rest) = variable("rest", Scalar::U32, by.clone(), scope);
+        let (square_id, square) = variable("square", self.ty, value, reader);
+        let (result_id, result) = variable("power", self.ty, self.number(1), reader);
+        let (rest_id, rest) = variable("rest", Scalar::U32, by.clone(), reader);
         let number = |value| Expr::literal(Literal::integer(Scalar::U32, value), at);
         let odd = Expr::binary(Binary::And, rest.clone(), number(1), at);
         let odd = Expr::binary(Binary::Ne, odd, number(0), at);
@@ -340,25 +225,25 @@ impl With {
             set(rest_id, Expr::binary(Binary::Shr, rest.clone(), number(1), at)),
         ];
         let more = Expr::binary(Binary::Gt, rest, number(0), at);
-        scope.before.push(Stmt::new(StmtKind::While(more, body), at));
+        reader.before.push(Stmt::new(StmtKind::While(more, body), at));
         result
     }
 
     /// A number of bits, which is a `u32`. All are made of the number of ones.
-    fn count(self, name: &str, value: Expr, scope: &mut Scope) -> Expr {
+    fn count(self, name: &str, value: Expr, reader: &mut Reader) -> Expr {
         let own = self.ty.bits();
         let wide = Self { ty: if own == 64 { Scalar::U64 } else { Scalar::U32 }, ..self };
         let mut bits = wide.cast(self.unsigned(value));
         match name {
             "leading_zeros" => {
-                bits = wide.reused(bits, name, scope);
+                bits = wide.reused(bits, name, reader);
                 for by in [1, 2, 4, 8, 16, 32].into_iter().filter(|by| *by < own) {
                     let shifted = wide.two(Binary::Shr, bits.clone(), wide.number(u64::from(by)));
-                    bits = wide.reused(wide.two(Binary::Or, bits, shifted), name, scope);
+                    bits = wide.reused(wide.two(Binary::Or, bits, shifted), name, reader);
                 }
             }
             "trailing_zeros" => {
-                bits = wide.reused(bits, name, scope);
+                bits = wide.reused(bits, name, reader);
                 let negative = wide.sub(wide.number(0), bits.clone());
                 let lowest = wide.two(Binary::And, bits, negative);
                 bits = wide.sub(lowest, wide.number(1));
@@ -373,5 +258,137 @@ impl With {
             _ => ones,
         };
         Self { ty: Scalar::U32, ..self }.cast(counted)
+    }
+
+    /// What a method computes; each of its operands is read as often as needed.
+    fn expand(self, name: &str, value: Expr, others: &[Expr], reader: &mut Reader) -> Expr {
+        let Self { ty, at } = self;
+        match (name, others) {
+            ("clamp", [low, high]) => {
+                let below = self.select(self.less(&value, low), low.clone(), value.clone());
+                self.select(self.less(high, &value), high.clone(), below)
+            }
+            ("signum", _) => self.sign(value),
+            ("abs_diff", [other]) => {
+                let (one, two) = (self.unsigned(value.clone()), self.unsigned(other.clone()));
+                let wide = Self { ty: ty.unsigned(), at };
+                let (up, down) = (wide.sub(two.clone(), one.clone()), wide.sub(one, two));
+                wide.select(self.less(&value, other), up, down)
+            }
+            ("div_ceil", [by]) => {
+                let quotient = self.two(Binary::Div, value.clone(), by.clone());
+                let rest = self.two(Binary::Rem, value, by.clone());
+                let more = self.two(Binary::Add, quotient.clone(), self.number(1));
+                self.select(Expr::binary(Binary::Eq, rest, self.number(0), at), quotient, more)
+            }
+            ("rem_euclid", [by]) => self.remainder(value, by.clone(), reader),
+            ("saturating_add", [other]) => {
+                let sum = self.reused(self.two(Binary::Add, value.clone(), other.clone()), name, reader);
+                self.select(self.less(&sum, &value), self.number(u64::MAX), sum)
+            }
+            ("saturating_sub", [other]) => {
+                self.select(self.less(&value, other), self.number(0), self.sub(value.clone(), other.clone()))
+            }
+            ("rotate_left" | "rotate_right", [by]) => self.rotate(value, by, name == "rotate_left"),
+            ("pow", [by]) => self.power(value, by, reader),
+            ("powi", [by]) => {
+                let by = self.cast(by.clone());
+                Expr { kind: ExprKind::Math(Math::Pow, vec![value, by]), ty, place: at }
+            }
+            ("div_euclid", [by]) => self.quotient(value, by, reader),
+            ("ilog2", _) => {
+                let zeros = self.count("leading_zeros", value, reader);
+                let last = Expr::literal(Literal::integer(Scalar::U32, u64::from(ty.bits()) - 1), at);
+                Expr::binary(Binary::Sub, last, zeros, at)
+            }
+            ("is_power_of_two", _) => {
+                let below = self.two(Binary::And, value.clone(), self.sub(value.clone(), self.number(1)));
+                let is = |operator, one| Expr::binary(operator, one, self.number(0), at);
+                Expr::binary(Binary::And, is(Binary::Ne, value), is(Binary::Eq, below), at)
+            }
+            ("wrapping_neg", _) => self.sub(self.number(0), value),
+            ("wrapping_shl", [by]) => self.two(Binary::Shl, value, by.clone()),
+            ("wrapping_shr", [by]) => self.two(Binary::Shr, value, by.clone()),
+            ("to_degrees" | "to_radians", _) => {
+                // As in std: the factor is rounded once.
+                let (narrow, wide) = match name {
+                    "to_degrees" => (57.295_78_f32, 180.0 / core::f64::consts::PI),
+                    _ => (core::f32::consts::PI / 180.0, core::f64::consts::PI / 180.0),
+                };
+                let factor = if ty == Scalar::F32 { Literal::f32(narrow) } else { Literal::f64(wide) };
+                self.two(Binary::Mul, value, Expr::literal(factor, at))
+            }
+            ("recip", _) => self.two(Binary::Div, self.one(), value),
+            ("fract", _) => {
+                let whole = Expr { kind: ExprKind::Math(Math::Trunc, vec![value.clone()]), ty, place: at };
+                self.sub(value, whole)
+            }
+            _ => self.count(name, value, reader),
+        }
+    }
+}
+
+impl Reader {
+    /// Reads such a method; `None` for other names.
+    pub(crate) fn read_number_method(
+        &mut self,
+        call: &ExprMethodCall,
+        name: &str,
+        hint: Option<Scalar>,
+    ) -> Result<Option<Expr>> {
+        let Some((_, count, types)) = METHODS.iter().find(|(known, ..)| *known == name) else {
+            return Ok(None);
+        };
+        let arguments: Vec<&Rust> = call.args.iter().collect();
+        if arguments.len() != *count {
+            let plural = if *count == 1 { "" } else { "s" };
+            return refuse(call.method.span(), format!("`{name}` has {count} argument{plural}"));
+        }
+        let at = place_of(call.method.span());
+        // The type of these results says nothing about the operand.
+        let is_count =
+            matches!(name, "abs_diff" | "count_ones" | "count_zeros" | "leading_zeros" | "trailing_zeros")
+                || matches!(name, "ilog2" | "is_power_of_two");
+        let hint = hint.filter(|_| !is_count);
+        let (mut value, others) = match (name, &arguments[..]) {
+            ("clamp", [low, high]) => {
+                let (mut value, mut low) = self.read_pair(&call.receiver, low, hint)?;
+                let ty = value.ty;
+                let high =
+                    self.read_after(&mut [&mut value, &mut low], |reader| reader.read_typed(high, ty))?;
+                (value, vec![low, high])
+            }
+            ("rotate_left" | "rotate_right" | "wrapping_shl" | "wrapping_shr" | "pow" | "powi", [by]) => {
+                let needed = if name == "powi" { Scalar::I32 } else { Scalar::U32 };
+                let mut value = self.read_expr(&call.receiver, hint)?;
+                let by = self.read_after(&mut [&mut value], |reader| reader.read_typed(by, needed))?;
+                (value, vec![by])
+            }
+            (_, [other]) => {
+                let (value, other) = self.read_pair(&call.receiver, other, hint)?;
+                (value, vec![other])
+            }
+            _ => (self.read_expr(&call.receiver, hint)?, Vec::new()),
+        };
+        let ty = value.ty;
+        if !types.has(ty) {
+            return refuse(call.method.span(), format!("{ty} has no `{name}`"));
+        }
+        let mut others: Vec<Expr> = others;
+        let with = With { ty, at };
+        value = with.reused(value, name, self);
+        for other in &mut others {
+            *other = with.reused(other.clone(), name, self);
+        }
+        Ok(Some(with.expand(name, value, &others, self)))
+    }
+}
+
+const fn signed(ty: Scalar) -> Scalar {
+    match ty.bits() {
+        8 => Scalar::I8,
+        16 => Scalar::I16,
+        32 => Scalar::I32,
+        _ => Scalar::I64,
     }
 }

@@ -6,9 +6,10 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprForLoop, ExprRange, Pat, RangeLimits, Result};
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Place, Scalar, Stmt, StmtKind, VarId};
 
-use crate::scope::{Scope, refuse};
-use crate::signature::place_of;
-use crate::{body, expression, label, literal};
+use crate::literal;
+use crate::place::place_of;
+use crate::reader::Reader;
+use crate::refusal::refuse;
 
 /// A range of the source.
 struct Asked<'r> {
@@ -73,80 +74,6 @@ impl<'r> Asked<'r> {
     }
 }
 
-pub(crate) fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let asked = Asked::of(&counted.expr)?;
-    let (Some(start), Some(end)) = (&asked.range.start, &asked.range.end) else {
-        return refuse(asked.range.span(), "a range needs a start and an end");
-    };
-    let mut hint = None;
-    if literal::is_open(start) && literal::is_open(end) {
-        match &*counted.pat {
-            // Nobody sees the numbers.
-            Pat::Wild(_) => hint = Some(Scalar::I32),
-            name => {
-                return refuse(
-                    start.span(),
-                    format!(
-                        "the type of `{}` is open: write it, such as `0_usize` for an index",
-                        name.to_token_stream()
-                    ),
-                );
-            }
-        }
-    }
-    let (mut start, mut end) = expression::pair(start, end, hint, scope)?;
-    let ty = start.ty;
-    if !ty.is_integer() {
-        return refuse(asked.range.span(), format!("a loop counts integers, not {ty}"));
-    }
-    let step = match asked.step {
-        Some(step) => scope.read_after(&mut [&mut start, &mut end], |scope| step_of(step, ty, scope))?,
-        None => Expr::literal(Literal::integer(ty, 1), start.place),
-    };
-    out.append(&mut scope.before);
-    let mark = scope.mark();
-    let at = place_of(counted.for_token.span);
-    let (is_plain, is_short) = (!asked.is_closed && asked.turn == Turn::Upwards, step.ty == ty);
-    let is_below = !asked.is_closed || is_below_largest(&end);
-    let mut range = Range { ty, at, start, end, step, is_closed: asked.is_closed };
-    if !(is_short && (is_plain || asked.turn == Turn::Upwards && is_below)) {
-        range.keep(scope, out);
-    }
-    let variable = match &*counted.pat {
-        Pat::Ident(name) => scope.variable(&name.ident, ty, false),
-        Pat::Wild(wild) => scope.hidden("_", ty, place_of(wild.span())),
-        other => return refuse(other.span(), "the variable of a loop is a name"),
-    };
-    label::enclosing(counted.label.as_ref(), scope, out, |scope| {
-        let body = body::block(&counted.body, scope)?;
-        scope.forget(mark);
-        Ok(match asked.turn {
-            Turn::Upwards if is_short && is_below => {
-                let end = range.behind();
-                Stmt::new(StmtKind::For { variable, start: range.start, end, step: range.step, body }, at)
-            }
-            Turn::Downwards if is_short && is_below => range.downwards(variable, body, scope),
-            turn => range.in_rounds(turn, variable, body, scope),
-        })
-    })
-}
-
-/// The step of a range has its type, or that of Rust.
-fn step_of(step: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
-    let found = expression::expr(step, Some(ty), scope)?;
-    if found.ty != ty && found.ty != Scalar::U64 {
-        return refuse(step.span(), format!("a step of {} in a range of {ty}: write `as usize`", found.ty));
-    }
-    let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
-    if number.is_some_and(|number| number < 0) {
-        return refuse(
-            step.span(),
-            "a range counts upwards: write a step above 0, and `rev` behind the range",
-        );
-    }
-    Ok(found)
-}
-
 /// The numbers of a range, read once before its loop.
 struct Range {
     ty: Scalar,
@@ -163,10 +90,10 @@ impl Range {
     }
 
     /// Gives the numbers variables, because the body may change what they read.
-    fn keep(&mut self, scope: &mut Scope, out: &mut Vec<Stmt>) {
+    fn keep(&mut self, reader: &mut Reader, out: &mut Vec<Stmt>) {
         for (name, value) in [("start", &mut self.start), ("end", &mut self.end), ("step", &mut self.step)] {
             if !is_fixed(value) {
-                *value = kept(name, value.clone(), scope, out);
+                *value = reader.keep_bound(name, value.clone(), out);
             }
         }
     }
@@ -182,8 +109,8 @@ impl Range {
     }
 
     /// A loop whose counter goes up while the variable goes down.
-    fn downwards(self, variable: VarId, mut body: Vec<Stmt>, scope: &mut Scope) -> Stmt {
-        let counter = scope.hidden("counter", self.ty, self.at);
+    fn downwards(self, variable: VarId, mut body: Vec<Stmt>, reader: &mut Reader) -> Stmt {
+        let counter = reader.hidden("counter", self.ty, self.at);
         let end = self.behind();
         let down = difference(self.last(), Expr::variable(counter, self.ty, self.at));
         let value = sum(self.start.clone(), down);
@@ -194,7 +121,7 @@ impl Range {
     /// A loop that counts its steps as `u64`, because the last number of the range may be the
     /// largest of its type. Over all numbers of 64 bits in steps of one it ends one step early,
     /// after centuries.
-    fn in_rounds(self, turn: Turn, variable: VarId, mut body: Vec<Stmt>, scope: &mut Scope) -> Stmt {
+    fn in_rounds(self, turn: Turn, variable: VarId, mut body: Vec<Stmt>, reader: &mut Reader) -> Stmt {
         let (ty, at) = (self.ty, self.at);
         let one = self.number(Scalar::U64, 1);
         let compare = if self.is_closed { Binary::Le } else { Binary::Lt };
@@ -206,11 +133,11 @@ impl Range {
         // A step of zero counts as one.
         let step = larger(wide(self.step.clone(), at), one.clone());
         let mut inner = Vec::new();
-        let steps = kept("steps", quotient(room, step.clone()), scope, &mut inner);
+        let steps = reader.keep_bound("steps", quotient(room, step.clone()), &mut inner);
         let more = sum(steps.clone(), one.clone());
         // Of all numbers of 64 bits there is one more than a number of 64 bits can say.
         let rounds = if self.is_closed && ty.bits() == 64 { larger(steps.clone(), more) } else { more };
-        let counter = scope.hidden("counter", Scalar::U64, at);
+        let counter = reader.hidden("counter", Scalar::U64, at);
         let now = Expr::variable(counter, Scalar::U64, at);
         let now = if turn == Turn::Back { difference(steps, now) } else { now };
         let moved = cast(product(now, step), ty, at);
@@ -228,6 +155,95 @@ impl Range {
     }
 }
 
+impl Reader {
+    pub(crate) fn read_for(&mut self, counted: &ExprForLoop, out: &mut Vec<Stmt>) -> Result<()> {
+        let asked = Asked::of(&counted.expr)?;
+        let (Some(start), Some(end)) = (&asked.range.start, &asked.range.end) else {
+            return refuse(asked.range.span(), "a range needs a start and an end");
+        };
+        let mut hint = None;
+        if literal::is_open(start) && literal::is_open(end) {
+            match &*counted.pat {
+                // Nobody sees the numbers.
+                Pat::Wild(_) => hint = Some(Scalar::I32),
+                name => {
+                    return refuse(
+                        start.span(),
+                        format!(
+                            "the type of `{}` is open: write it, such as `0_usize` for an index",
+                            name.to_token_stream()
+                        ),
+                    );
+                }
+            }
+        }
+        let (mut start, mut end) = self.read_pair(start, end, hint)?;
+        let ty = start.ty;
+        if !ty.is_integer() {
+            return refuse(asked.range.span(), format!("a loop counts integers, not {ty}"));
+        }
+        let step = match asked.step {
+            Some(step) => {
+                self.read_after(&mut [&mut start, &mut end], |reader| reader.read_step(step, ty))?
+            }
+            None => Expr::literal(Literal::integer(ty, 1), start.place),
+        };
+        out.append(&mut self.before);
+        let mark = self.mark();
+        let at = place_of(counted.for_token.span);
+        let (is_plain, is_short) = (!asked.is_closed && asked.turn == Turn::Upwards, step.ty == ty);
+        let is_below = !asked.is_closed || is_below_largest(&end);
+        let mut range = Range { ty, at, start, end, step, is_closed: asked.is_closed };
+        if !(is_short && (is_plain || asked.turn == Turn::Upwards && is_below)) {
+            range.keep(self, out);
+        }
+        let variable = match &*counted.pat {
+            Pat::Ident(name) => self.variable(&name.ident, ty, false),
+            Pat::Wild(wild) => self.hidden("_", ty, place_of(wild.span())),
+            other => return refuse(other.span(), "the variable of a loop is a name"),
+        };
+        self.read_loop(counted.label.as_ref(), out, |reader| {
+            let body = reader.read_block(&counted.body)?;
+            reader.forget(mark);
+            Ok(match asked.turn {
+                Turn::Upwards if is_short && is_below => {
+                    let end = range.behind();
+                    Stmt::new(StmtKind::For { variable, start: range.start, end, step: range.step, body }, at)
+                }
+                Turn::Downwards if is_short && is_below => range.downwards(variable, body, reader),
+                turn => range.in_rounds(turn, variable, body, reader),
+            })
+        })
+    }
+
+    /// The step of a range has its type, or that of Rust.
+    fn read_step(&mut self, step: &Rust, ty: Scalar) -> Result<Expr> {
+        let found = self.read_expr(step, Some(ty))?;
+        if found.ty != ty && found.ty != Scalar::U64 {
+            return refuse(
+                step.span(),
+                format!("a step of {} in a range of {ty}: write `as usize`", found.ty),
+            );
+        }
+        let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
+        if number.is_some_and(|number| number < 0) {
+            return refuse(
+                step.span(),
+                "a range counts upwards: write a step above 0, and `rev` behind the range",
+            );
+        }
+        Ok(found)
+    }
+
+    /// Sets a new variable.
+    fn keep_bound(&mut self, name: &str, value: Expr, out: &mut Vec<Stmt>) -> Expr {
+        let (ty, at) = (value.ty, value.place);
+        let variable = self.hidden(name, ty, at);
+        out.push(Stmt::new(StmtKind::Set(variable, value), at));
+        Expr::variable(variable, ty, at)
+    }
+}
+
 fn cast(value: Expr, ty: Scalar, at: Place) -> Expr {
     match value.kind {
         ExprKind::Literal(number) => Expr::literal(Literal::integer(ty, number.bits), at),
@@ -238,14 +254,6 @@ fn cast(value: Expr, ty: Scalar, at: Place) -> Expr {
 
 fn wide(value: Expr, at: Place) -> Expr {
     cast(value, Scalar::U64, at)
-}
-
-/// Sets a new variable.
-fn kept(name: &str, value: Expr, scope: &mut Scope, out: &mut Vec<Stmt>) -> Expr {
-    let (ty, at) = (value.ty, value.place);
-    let variable = scope.hidden(name, ty, at);
-    out.push(Stmt::new(StmtKind::Set(variable, value), at));
-    Expr::variable(variable, ty, at)
 }
 
 /// Whether nothing changes the value while the kernel runs.

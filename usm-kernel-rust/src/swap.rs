@@ -4,10 +4,8 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, Result};
 use usm_kernel_ir::{ArrayId, Expr, Scalar, Stmt, StmtKind};
 
-use crate::body::{keep_index, set_place, type_of_place};
-use crate::expression::{element, expr, may_write};
-use crate::scope::{Scope, refuse};
-use crate::structure;
+use crate::reader::Reader;
+use crate::refusal::refuse;
 
 /// A place whose index, if it has one, is read once.
 enum Side<'r> {
@@ -15,33 +13,77 @@ enum Side<'r> {
     Other(&'r Rust),
 }
 
-/// Exchanges the values of two places. Both indices are read before anything is written.
-pub(crate) fn read(places: [&Rust; 2], scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let [one, two] = places;
-    if places.iter().all(|place| structure::is_element(place, scope)) {
-        return structure::swap(places, scope, out);
+impl Side<'_> {
+    fn value(&self, reader: &mut Reader) -> Result<Expr> {
+        match self {
+            Self::Element(array, ty, index) => Ok(Expr::load(*array, *ty, index.clone(), index.place)),
+            Self::Other(place) => reader.read_expr(place, None),
+        }
     }
-    let mut first = side(one, scope)?;
-    let second = match &mut first {
-        Side::Element(_, _, index) => scope.read_after(&mut [index], |scope| side(two, scope))?,
-        Side::Other(_) => side(two, scope)?,
-    };
-    let values = [first.value(scope)?, second.value(scope)?];
-    if values[0].ty != values[1].ty {
-        let [found, needed] = [values[1].ty, values[0].ty];
-        return refuse(two.span(), format!("{found} where {needed} is needed: write `as {needed}`"));
+
+    fn set(self, value: Expr, reader: &mut Reader) -> Result<()> {
+        match self {
+            Self::Element(array, _, index) => {
+                let at = index.place;
+                reader.before.push(Stmt::new(StmtKind::Store { array, index, value }, at));
+                Ok(())
+            }
+            Self::Other(place) => reader.set_place(place, value),
+        }
     }
-    let kept = values.map(|value| {
-        let (ty, at) = (value.ty, value.place);
-        let kept = scope.hidden("swapped", ty, at);
-        scope.before.push(Stmt::new(StmtKind::Set(kept, value), at));
-        Expr::variable(kept, ty, at)
-    });
-    let [to_second, to_first] = kept;
-    first.set(to_first, scope)?;
-    second.set(to_second, scope)?;
-    out.append(&mut scope.before);
-    Ok(())
+}
+
+impl Reader {
+    /// Exchanges the values of two places. Both indices are read before anything is written.
+    pub(crate) fn read_swap(&mut self, places: [&Rust; 2], out: &mut Vec<Stmt>) -> Result<()> {
+        let [one, two] = places;
+        if places.iter().all(|place| self.is_structure_element(place)) {
+            return self.swap_structures(places, out);
+        }
+        let mut first = self.swap_side(one)?;
+        let second = match &mut first {
+            Side::Element(_, _, index) => self.read_after(&mut [index], |reader| reader.swap_side(two))?,
+            Side::Other(_) => self.swap_side(two)?,
+        };
+        let values = [first.value(self)?, second.value(self)?];
+        if values[0].ty != values[1].ty {
+            let [found, needed] = [values[1].ty, values[0].ty];
+            return refuse(two.span(), format!("{found} where {needed} is needed: write `as {needed}`"));
+        }
+        let kept = values.map(|value| {
+            let (ty, at) = (value.ty, value.place);
+            let kept = self.hidden("swapped", ty, at);
+            self.before.push(Stmt::new(StmtKind::Set(kept, value), at));
+            Expr::variable(kept, ty, at)
+        });
+        let [to_second, to_first] = kept;
+        first.set(to_first, self)?;
+        second.set(to_second, self)?;
+        out.append(&mut self.before);
+        Ok(())
+    }
+
+    fn swap_side<'r>(&mut self, place: &'r Rust) -> Result<Side<'r>> {
+        let found = match place {
+            Rust::Index(index) => {
+                self.check_writable(index)?;
+                Some(self.read_element(index)?)
+            }
+            Rust::Field(field) if self.is_structure_element(&field.base) => {
+                self.field_type(field)?;
+                self.field_place(field)?
+            }
+            other => {
+                self.type_of_place(other)?;
+                None
+            }
+        };
+        let Some((array, ty, mut index)) = found else { return Ok(Side::Other(place)) };
+        let mut before = core::mem::take(&mut self.before);
+        self.keep_index(&mut index, &mut before);
+        self.before = before;
+        Ok(Side::Element(array, ty, index))
+    }
 }
 
 /// The two elements of `a.swap(i, j)`.
@@ -54,46 +96,4 @@ pub(crate) fn elements(call: &syn::ExprMethodCall) -> [Rust; 2] {
             index: Box::new(index.clone()),
         })
     })
-}
-
-fn side<'r>(place: &'r Rust, scope: &mut Scope) -> Result<Side<'r>> {
-    let found = match place {
-        Rust::Index(index) => {
-            may_write(index, scope)?;
-            Some(element(index, scope)?)
-        }
-        Rust::Field(field) if structure::is_element(&field.base, scope) => {
-            structure::field_type(field, scope)?;
-            structure::field_place(field, scope)?
-        }
-        other => {
-            type_of_place(other, scope)?;
-            None
-        }
-    };
-    let Some((array, ty, mut index)) = found else { return Ok(Side::Other(place)) };
-    let mut before = core::mem::take(&mut scope.before);
-    keep_index(&mut index, scope, &mut before);
-    scope.before = before;
-    Ok(Side::Element(array, ty, index))
-}
-
-impl Side<'_> {
-    fn value(&self, scope: &mut Scope) -> Result<Expr> {
-        match self {
-            Self::Element(array, ty, index) => Ok(Expr::load(*array, *ty, index.clone(), index.place)),
-            Self::Other(place) => expr(place, None, scope),
-        }
-    }
-
-    fn set(self, value: Expr, scope: &mut Scope) -> Result<()> {
-        match self {
-            Self::Element(array, _, index) => {
-                let at = index.place;
-                scope.before.push(Stmt::new(StmtKind::Store { array, index, value }, at));
-                Ok(())
-            }
-            Self::Other(place) => set_place(place, value, scope),
-        }
-    }
 }

@@ -33,7 +33,7 @@ const LIMITS: [Limit; 11] = [
     Limit::of("usm-kernel", [67, 107], 5),
     Limit::of("usm-kernel-ir", [56, 25], 3),
     Limit::of("usm-kernel-jit", [58, 58], 6),
-    Limit::of("usm-kernel-rust", [51, 108], 25),
+    Limit::of("usm-kernel-rust", [51, 108], 1),
     Limit::of("usm-nrt", [7, 10], 6),
     Limit::of("usm-plan", [7, 10], 3),
     Limit::of("usm-pool", [63, 93], 4),

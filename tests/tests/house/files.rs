@@ -81,7 +81,7 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-kernel-jit/src/cache/folder.rs", 9, Own),
     ("usm-kernel-jit/src/host/compiler.rs", 3, Own),
     ("usm-kernel-jit/src/host/mod.rs", 1, Own),
-    ("usm-kernel-rust/src/attribute.rs", 1, Package),
+    ("usm-kernel-rust/src/manifest.rs", 1, Package),
     ("usm-level-zero/src/loader.rs", 1, Named),
     ("usm-nrt/src/helper/random.rs", 1, System),
     ("usm-opencl/src/loader.rs", 1, Named),

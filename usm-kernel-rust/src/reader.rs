@@ -5,92 +5,20 @@ use alloc::rc::Rc;
 use core::cell::RefCell;
 
 use proc_macro2::Span;
-use syn::spanned::Spanned as _;
 use syn::{Error, Ident, ItemFn, Result};
 use usm_kernel_ir::{
-    ArrayId, Expr, ExprKind, Kernel, Literal, Scalar, Space, Stmt, StmtKind, Structure, SubGroups, ValueId,
-    VarId, Variable,
+    ArrayId, Expr, ExprKind, Kernel, Scalar, Space, Stmt, StmtKind, SubGroups, VarId, Variable,
 };
 
-use crate::attribute::place;
-use crate::complex;
-use crate::conditional;
-use crate::declaration;
 use crate::label::Loop;
-use crate::random;
+use crate::meaning::{Called, Meaning};
+use crate::module::Module;
+use crate::place::place_of;
+use crate::refusal::refuse;
 use crate::view::View;
 
-/// The meaning of a name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Meaning {
-    Array(ArrayId),
-    /// An array that a function got as `&[T]`.
-    ReadOnly(ArrayId),
-    Value(ValueId),
-    Variable {
-        id: VarId,
-        mutable: bool,
-    },
-    Constant(Literal),
-    /// Position in [`Scope::tuples`].
-    Tuple(usize),
-    /// Position in [`Scope::views`].
-    View(usize),
-    /// Position in [`Module::tables`].
-    Table(usize),
-}
-
-/// The items beside a kernel in its module.
-pub(crate) struct Module {
-    pub(crate) functions: Vec<Rc<ItemFn>>,
-    pub(crate) constants: Vec<(String, Literal)>,
-    /// Those of complex numbers are the last ones.
-    pub(crate) structures: Vec<Structure>,
-    /// Constants that are arrays.
-    pub(crate) tables: Vec<Rc<syn::ItemConst>>,
-    /// Names of functions without `#[kernel_fn]`.
-    pub(crate) others: Vec<String>,
-    /// Names of functions and constants that the compiler may remove.
-    pub(crate) conditional: Vec<String>,
-}
-
-impl Default for Module {
-    fn default() -> Self {
-        Self {
-            functions: Vec::new(),
-            constants: Vec::new(),
-            structures: complex::structures().collect(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            conditional: Vec::new(),
-        }
-    }
-}
-
-impl Module {
-    /// The function of a name: the module's own, else one that every kernel has.
-    pub(crate) fn function(&self, name: &str) -> Option<Rc<ItemFn>> {
-        let own = self.functions.iter().find(|function| function.sig.ident == name);
-        own.map(Rc::clone).or_else(|| random::function(name))
-    }
-
-    /// Refuses a function or constant that the compiler may remove.
-    pub(crate) fn refuse_conditional(&self, name: &str, at: Span) -> Result<()> {
-        if self.conditional.iter().any(|found| found == name) {
-            return refuse(at, format!("`{name}` depends on `cfg`: {}", conditional::REASON));
-        }
-        Ok(())
-    }
-}
-
-/// An inlined function, and the places of its results.
-pub(crate) struct Called {
-    pub(crate) name: String,
-    pub(crate) results: Vec<VarId>,
-}
-
 /// The kernel under construction, and the names at the current place.
-pub(crate) struct Scope {
+pub(crate) struct Reader {
     pub(crate) kernel: Kernel,
     names: Vec<(String, Meaning)>,
     /// The largest dimension in the body, plus one.
@@ -131,15 +59,15 @@ pub(crate) struct Scope {
 /// double the number at each level.
 const PUT_IN: usize = 1 << 16;
 
-impl Scope {
+impl Reader {
     pub(crate) fn new(item: &ItemFn, neighbours: Rc<Module>) -> Self {
         let name = &item.sig.ident;
-        let mut scope = Self::of_constants(neighbours);
-        scope.kernel.name = name.to_string().trim_start_matches("r#").to_string();
-        scope.kernel.trusted = item.sig.unsafety.is_some();
-        scope.kernel.files = vec![name.span().file()];
-        scope.kernel.place = place(name.span());
-        scope
+        let mut reader = Self::of_constants(neighbours);
+        reader.kernel.name = name.to_string().trim_start_matches("r#").to_string();
+        reader.kernel.trusted = item.sig.unsafety.is_some();
+        reader.kernel.files = vec![name.span().file()];
+        reader.kernel.place = place_of(name.span());
+        reader
     }
 
     /// A scope outside of kernels, such as a constant's.
@@ -225,7 +153,7 @@ impl Scope {
     pub(crate) fn variable(&mut self, name: &Ident, ty: Scalar, mutable: bool) -> VarId {
         let id = VarId(self.kernel.variables.len() as u32);
         let text = name.to_string().trim_start_matches("r#").to_string();
-        self.kernel.variables.push(Variable { name: text, ty, place: place(name.span()) });
+        self.kernel.variables.push(Variable { name: text, ty, place: place_of(name.span()) });
         self.name(name, Meaning::Variable { id, mutable });
         id
     }
@@ -262,10 +190,10 @@ impl Scope {
         let sets = sets_of(&self.before[mark..]);
         for value in earlier {
             if self.may_change(value) || reads(value, &sets) {
-                let (ty, place) = (value.ty, value.place);
-                let kept = self.hidden("kept", ty, place);
-                let value = core::mem::replace(*value, Expr::variable(kept, ty, place));
-                self.before.insert(mark, Stmt::new(StmtKind::Set(kept, value), place));
+                let (ty, place_of) = (value.ty, value.place);
+                let kept = self.hidden("kept", ty, place_of);
+                let value = core::mem::replace(*value, Expr::variable(kept, ty, place_of));
+                self.before.insert(mark, Stmt::new(StmtKind::Set(kept, value), place_of));
                 mark += 1;
             }
         }
@@ -296,7 +224,7 @@ impl Scope {
         }
         let item = Rc::clone(&self.neighbours.tables[number]);
         let before = core::mem::take(&mut self.before);
-        let found = declaration::table(&item, self);
+        let found = self.read_table(&item);
         self.before = before;
         let id = found?;
         self.tables.insert(number, id);
@@ -333,39 +261,4 @@ fn reads(value: &Expr, variables: &[VarId]) -> bool {
         reads |= matches!(expr.kind, ExprKind::Variable(id) if variables.contains(&id));
     });
     reads
-}
-
-/// An error on the user's tokens.
-pub(crate) fn refuse<T>(span: Span, message: impl core::fmt::Display) -> Result<T> {
-    Err(Error::new(span, message))
-}
-
-/// The scalar of a type's name.
-pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
-    // What a macro has for `$t:ty`.
-    if let syn::Type::Group(inner) = ty {
-        return scalar(&inner.elem);
-    }
-    if let syn::Type::Path(path) = ty {
-        if let Some(name) = path.path.get_ident() {
-            let name = name.to_string();
-            // Ids and indices have 64 bits on every target.
-            let name = match name.as_str() {
-                "usize" => "u64",
-                // The structures of usm-kernel.
-                "F16" => "f16",
-                "Bf16" => "bf16",
-                "f16" | "bf16" => "",
-                name => name,
-            };
-            if let Some(scalar) = Scalar::from_name(name) {
-                return Ok(scalar);
-            }
-        }
-    }
-    refuse(
-        ty.span(),
-        "a kernel knows bool, i8 to i64, u8 to u64, usize, f32, f64, and as elements F16, Bf16, Complex32, Complex64 and a structure with `#[derive(Structure)]` \
-         beside it, in a module with `#[kernels]`",
-    )
 }
