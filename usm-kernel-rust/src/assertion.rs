@@ -19,8 +19,8 @@ impl Reader {
             return refuse(call.path.span(), "`assert!` has a condition, and perhaps a text");
         };
         let mut text = condition.to_token_stream().to_string();
-        for (spaced, plain) in [(" [", "["), (" . ", "."), (" ()", "()"), (" ,", ",")] {
-            text = text.replace(spaced, plain);
+        for (tokens, plain) in [(" [", "["), (" . ", "."), (" ()", "()"), (" ,", ",")] {
+            text = text.replace(tokens, plain);
         }
         if let Some(message) = arguments.next() {
             let Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(message), .. }) = message else {

@@ -29,23 +29,24 @@ impl Reader {
                     return refuse(path.span(), "this tuple or structure is set once: write `let mut`");
                 }
                 let hints: Vec<_> = names.iter().map(|id| Some(self.kernel.variable(*id).ty)).collect();
-                let [needed, given] = [&assign.left, &assign.right].map(|side| self.structure_of_value(side));
-                if let Some(needed) = needed.filter(|needed| given != Some(*needed)) {
-                    return self.refuse_other_structure(&assign.right, needed);
+                let [expected, found] =
+                    [&assign.left, &assign.right].map(|side| self.structure_of_value(side));
+                if let Some(expected) = expected.filter(|expected| found != Some(*expected)) {
+                    return self.refuse_other_structure(&assign.right, expected);
                 }
                 let values = self.tuple_parts(&assign.right, &hints)?;
-                let found: Vec<_> = values.iter().map(|value| Some(value.ty)).collect();
-                if found != hints || given != needed {
+                let types: Vec<_> = values.iter().map(|value| Some(value.ty)).collect();
+                if types != hints || found != expected {
                     return refuse(assign.right.span(), "a tuple of other types");
                 }
-                let mut kept = Vec::new();
+                let mut parts = Vec::new();
                 for value in values {
                     let variable = self.hidden("part", value.ty, at);
-                    kept.push(Expr::variable(variable, value.ty, at));
+                    parts.push(Expr::variable(variable, value.ty, at));
                     self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
                 }
                 out.append(&mut self.before);
-                let sets = names.into_iter().zip(kept);
+                let sets = names.into_iter().zip(parts);
                 out.extend(sets.map(|(id, value)| Stmt::new(StmtKind::Set(id, value), at)));
                 Ok(())
             }
@@ -102,8 +103,8 @@ impl Reader {
     ) -> Result<(ArrayId, Expr, Expr)> {
         let ty = self.field_type(field)?;
         let mut value = self.read_right_side(right, ty, operator)?;
-        let found = self.read_after(&mut [&mut value], |reader| reader.field_place(field))?;
-        match found {
+        let place = self.read_after(&mut [&mut value], |reader| reader.field_place(field))?;
+        match place {
             Some((array, _, index)) => Ok((array, index, value)),
             None => refuse(field.span(), "only variables, elements and their fields are assigned"),
         }
@@ -221,9 +222,9 @@ impl Reader {
     pub(crate) fn keep_index(&mut self, index: &mut Expr, out: &mut Vec<Stmt>) {
         if self.may_change(index) {
             let (ty, at) = (index.ty, index.place);
-            let kept = self.hidden("index", ty, at);
-            let value = core::mem::replace(index, Expr::variable(kept, ty, at));
-            out.push(Stmt::new(StmtKind::Set(kept, value), at));
+            let variable = self.hidden("index", ty, at);
+            let value = core::mem::replace(index, Expr::variable(variable, ty, at));
+            out.push(Stmt::new(StmtKind::Set(variable, value), at));
         }
     }
 

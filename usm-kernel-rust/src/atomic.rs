@@ -18,8 +18,8 @@ pub(crate) struct Order {
 impl Order {
     /// The arguments after the values: none, an order, or an order and a scope. A fence has device
     /// scope, which includes the group's.
-    fn of(given: &[&Rust]) -> Result<Self> {
-        let [order, reader @ ..] = given else { return Ok(Self::default()) };
+    fn of(arguments: &[&Rust]) -> Result<Self> {
+        let [order, reader @ ..] = arguments else { return Ok(Self::default()) };
         let (releases, acquires) = match word(order).as_str() {
             "RELAXED" => (false, false),
             "RELEASE" => (true, false),
@@ -80,8 +80,8 @@ impl Reader {
         self.check_writable(index)?;
         let (array, element, mut index) = self.read_element(index)?;
         let at = index.place;
-        let given: Vec<&Rust> = call.args.iter().collect();
-        let (kind, order) = match (operation, &given[..]) {
+        let arguments: Vec<&Rust> = call.args.iter().collect();
+        let (kind, order) = match (operation, &arguments[..]) {
             (Some(operation), [value, order @ ..]) if order.len() <= 2 => {
                 let value = self.read_after(&mut [&mut index], |reader| reader.read_typed(value, element))?;
                 (StmtKind::Atomic { operation, array, index, value, old }, order)
@@ -128,8 +128,8 @@ pub(crate) fn is_atomic(call: &syn::ExprMethodCall) -> bool {
 
 /// `a[i].load(ACQUIRE)`: the element, and the remaining arguments.
 pub(crate) fn load(call: &syn::ExprMethodCall, to: VarId, value: Expr) -> Result<Vec<Stmt>> {
-    let given: Vec<&Rust> = call.args.iter().collect();
-    let order = Order::of(&given)?;
+    let arguments: Vec<&Rust> = call.args.iter().collect();
+    let order = Order::of(&arguments)?;
     if order.releases {
         return refuse(call.args.span(), "a load releases nothing: write RELAXED or ACQUIRE");
     }

@@ -38,13 +38,13 @@ fn ungrouped(tokens: TokenStream) -> TokenStream {
         let all: Vec<TokenTree> = inner.clone().into_iter().collect();
         let is =
             |token: &TokenTree, mark| matches!(token, TokenTree::Punct(found) if found.as_char() == mark);
-        let alone = match &all[..] {
+        let is_plain = match &all[..] {
             [_] => true,
             // References, and types with arguments.
             [first, .., last] => is(first, '&') || is(last, '>'),
             [] => false,
         };
-        if group.delimiter() == Delimiter::None && alone {
+        if group.delimiter() == Delimiter::None && is_plain {
             out.extend(inner);
             continue;
         }
@@ -123,9 +123,9 @@ fn tokens(text: &str) -> core::result::Result<TokenStream, String> {
 /// about unsafe code to what an attribute writes, but to this function it does. What the kernel
 /// allows is allowed here.
 fn vouched(unsafety: Token![unsafe], attributes: &[syn::Attribute]) -> TokenStream {
-    let allowed = attributes.iter().filter(|attribute| is(attribute, "allow"));
+    let lints = attributes.iter().filter(|attribute| is(attribute, "allow"));
     quote_spanned! { unsafety.span=>
-        #(#allowed)*
+        #(#lints)*
         const _: unsafe fn() = {
             #unsafety fn vouched() {}
             vouched
@@ -152,7 +152,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
     };
     let module = Rc::new(Module::of(items)?);
     let mut out = TokenStream::new();
-    let mut failed: Option<Error> = None;
+    let mut errors: Option<Error> = None;
     for item in items.iter_mut() {
         let Item::Fn(function) = item else {
             // The generated Rust does not use a constant that only kernels name.
@@ -165,7 +165,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
         if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) {
             continue;
         }
-        let made = match attribute_of(function) {
+        let expansion = match attribute_of(function) {
             Ok(None) => {
                 function.to_tokens(&mut out);
                 continue;
@@ -176,15 +176,15 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
             }
             Err(error) => Err(error),
         };
-        match made {
+        match expansion {
             Ok(tokens) => out.extend(tokens),
-            Err(error) => match &mut failed {
-                Some(failed) => failed.combine(error),
-                None => failed = Some(error),
+            Err(error) => match &mut errors {
+                Some(errors) => errors.combine(error),
+                None => errors = Some(error),
             },
         }
     }
-    if let Some(error) = failed {
+    if let Some(error) = errors {
         return Err(error);
     }
     let (attributes, visibility, name) = (&item.attrs, &item.vis, &item.ident);
@@ -199,7 +199,7 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     }
     let mut reader = Reader::new(item, neighbours);
     reader.read_signature(&item.sig)?;
-    let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);
+    let rank = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);
     if let Some((sizes, span)) = &arguments.group {
         if !(1..=3).contains(&sizes.len()) {
             return Err(Error::new(
@@ -220,10 +220,10 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     let body = reader.read_block(&item.block)?;
     reader.kernel.body = core::mem::take(&mut reader.first);
     reader.kernel.body.extend(body);
-    let dimensions = arguments.dimensions.or(asked).unwrap_or(reader.dimensions.max(1));
-    if let (Some(asked), Some((_, span))) = (asked, &arguments.group) {
-        if asked != dimensions {
-            return Err(Error::new(*span, format!("a group of {asked} sizes for {dimensions} dimensions")));
+    let dimensions = arguments.dimensions.or(rank).unwrap_or(reader.dimensions.max(1));
+    if let (Some(rank), Some((_, span))) = (rank, &arguments.group) {
+        if rank != dimensions {
+            return Err(Error::new(*span, format!("a group of {rank} sizes for {dimensions} dimensions")));
         }
     }
     reader.kernel.dimensions = dimensions;

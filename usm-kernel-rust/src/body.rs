@@ -34,7 +34,7 @@ impl Reader {
 
     fn read_statements(&mut self, stmts: &[RustStmt], out: &mut Vec<Stmt>) -> Result<()> {
         for stmt in stmts {
-            if !self.called.is_empty() {
+            if !self.calls.is_empty() {
                 self.count_inlined(stmt.span())?;
             }
             match stmt {
@@ -89,7 +89,7 @@ impl Reader {
                 let body = reader.read_block(&repeat.body)?;
                 Ok(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at))
             }),
-            Rust::ForLoop(counted) => self.read_for(counted, out),
+            Rust::ForLoop(word) => self.read_for(word, out),
             Rust::Block(inner) => {
                 if let Some(label) = &inner.label {
                     return refuse(

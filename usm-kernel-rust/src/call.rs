@@ -9,7 +9,7 @@ use usm_kernel_ir::{
     Binary, Collection, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, VarId, without_returns,
 };
 
-use crate::meaning::{Called, Meaning};
+use crate::meaning::{InlinedCall, Meaning};
 use crate::module::Module;
 use crate::place::place_of;
 use crate::reader::Reader;
@@ -31,26 +31,26 @@ impl Reader {
             }
         }
         self.count_inlined(call.span())?;
-        if self.called.iter().any(|called| called.name == name) {
+        if self.calls.iter().any(|outer| outer.name == name) {
             return refuse(
                 call.span(),
                 format!("`{name}` calls itself: devices have no recursion, write a loop"),
             );
         }
-        let (needed, given) = (function.sig.inputs.len(), call.args.len());
-        if needed != given {
+        let (expected, found) = (function.sig.inputs.len(), call.args.len());
+        if expected != found {
             return refuse(
                 call.span(),
-                format!("`{name}` has {needed} parameters, {given} arguments are given"),
+                format!("`{name}` has {expected} parameters, {found} arguments are given"),
             );
         }
         let mut names = Vec::new();
         for (parameter, argument) in function.sig.inputs.iter().zip(&call.args) {
-            let named = self.bind_parameter(parameter, argument)?;
-            if names.iter().any(|(name, _)| *name == named.0) {
-                return refuse(parameter.span(), format!("two parameters are called `{}`", named.0));
+            let binding = self.bind_parameter(parameter, argument)?;
+            if names.iter().any(|(name, _)| *name == binding.0) {
+                return refuse(parameter.span(), format!("two parameters are called `{}`", binding.0));
             }
-            names.push(named);
+            names.push(binding);
         }
         let at = place_of(call.span());
         let types = match &function.sig.output {
@@ -65,11 +65,11 @@ impl Reader {
         for (ident, meaning) in names {
             self.name(&ident, meaning);
         }
-        self.called.push(Called { name: name.into(), results: results.clone() });
+        self.calls.push(InlinedCall { name: name.into(), results: results.clone() });
         let before = core::mem::take(&mut self.before);
         let inside = self.read_function_body(&function);
         self.before = before;
-        let _ = self.called.pop();
+        let _ = self.calls.pop();
         self.restore(outside);
         let inside = without_returns(&mut self.kernel, inside?, &results);
         self.before.extend(inside);
@@ -118,11 +118,11 @@ impl Reader {
             else {
                 return refuse(reference.elem.span(), "write `&[T]` or `&mut [T]`");
             };
-            let mut given = argument;
-            while let Rust::Reference(inner) = given {
-                given = &inner.expr;
+            let mut value = argument;
+            while let Rust::Reference(inner) = value {
+                value = &inner.expr;
             }
-            let Some(mut view) = self.read_view(given)?.filter(|view| view.depth() > 0) else {
+            let Some(mut view) = self.read_view(value)?.filter(|view| view.depth() > 0) else {
                 return refuse(
                     argument.span(),
                     "an array of the kernel is needed here, by its name, or a part of it",
@@ -130,23 +130,23 @@ impl Reader {
             };
             let is_atomic = atomic_element(elem)?;
             let (needed, inner) = match is_atomic {
-                Some(needed) => (needed, Vec::new()),
+                Some(element) => (element, Vec::new()),
                 None => self.row_lengths(elem)?,
             };
-            let found = self.kernel.array(view.array).element;
-            if needed != found {
-                return refuse(argument.span(), format!("an array of {found}, not {needed}"));
+            let own = self.kernel.array(view.array).element;
+            if needed != own {
+                return refuse(argument.span(), format!("an array of {own}, not {needed}"));
             }
             let shape: Vec<Option<u64>> = inner.into_iter().map(Some).collect();
             if shape != view.inner_lengths() {
-                let (found, needed) = (view.depth(), shape.len() + 1);
+                let (own, expected) = (view.depth(), shape.len() + 1);
                 return refuse(
                     argument.span(),
-                    format!("rows of another shape: {found} dimensions, not {needed}, or of other lengths"),
+                    format!("rows of another shape: {own} dimensions, not {expected}, or of other lengths"),
                 );
             }
-            if let Type::Array(fixed) = &*reference.elem {
-                self.refuse_other_length(fixed, &view, argument)?;
+            if let Type::Array(array) = &*reference.elem {
+                self.refuse_other_length(array, &view, argument)?;
             }
             let writes = reference.mutability.is_some() || is_atomic.is_some();
             if writes && view.read_only {
@@ -165,11 +165,11 @@ impl Reader {
         if let Some(types) = tuple::types(&parameter.ty)? {
             let hints: Vec<_> = types.iter().map(|ty| Some(*ty)).collect();
             let values = self.tuple_parts(argument, &hints)?;
-            let found: Vec<Scalar> = values.iter().map(|value| value.ty).collect();
-            if found != types {
+            let own_types: Vec<Scalar> = values.iter().map(|value| value.ty).collect();
+            if own_types != types {
                 return refuse(
                     argument.span(),
-                    format!("a tuple of {found:?}, not {types:?}").to_lowercase(),
+                    format!("a tuple of {own_types:?}, not {types:?}").to_lowercase(),
                 );
             }
             let mut parts = Vec::new();
@@ -200,17 +200,20 @@ impl Reader {
     }
 
     /// A parameter `&[T; N]` takes only arrays of that length.
-    fn refuse_other_length(&self, fixed: &TypeArray, view: &View, argument: &Rust) -> Result<()> {
-        let needed = self.length(&fixed.len)?;
-        let found = match (&self.kernel.array(view.array).space, view.length().map(|length| length.kind)) {
+    fn refuse_other_length(&self, array: &TypeArray, view: &View, argument: &Rust) -> Result<()> {
+        let expected = self.length(&array.len)?;
+        let own_length = match (&self.kernel.array(view.array).space, view.length().map(|length| length.kind))
+        {
             (_, Some(ExprKind::Literal(length))) => Some(length.bits),
             (Space::Private(len) | Space::Constant(len), _) if view.is_whole() => Some(*len),
             (Space::Local(Expr { kind: ExprKind::Literal(len), .. }), _) if view.is_whole() => Some(len.bits),
             _ => None,
         };
-        match found {
-            Some(found) if found == needed => Ok(()),
-            Some(found) => refuse(argument.span(), format!("an array of {found} elements, not {needed}")),
+        match own_length {
+            Some(own_length) if own_length == expected => Ok(()),
+            Some(own_length) => {
+                refuse(argument.span(), format!("an array of {own_length} elements, not {expected}"))
+            }
             None => refuse(argument.span(), "an array of no fixed length: take `&[T]`"),
         }
     }
@@ -218,7 +221,7 @@ impl Reader {
     /// Reads a function's body; its last expression sets the results.
     fn read_function_body(&mut self, function: &ItemFn) -> Result<Vec<Stmt>> {
         let mut block = (*function.block).clone();
-        let has_results = self.called.last().is_some_and(|called| !called.results.is_empty());
+        let has_results = self.calls.last().is_some_and(|call| !call.results.is_empty());
         let last = match block.stmts.last() {
             Some(syn::Stmt::Expr(value, None)) if has_results && is_value(value) => {
                 let value = value.clone();
@@ -235,7 +238,7 @@ impl Reader {
 
     /// Sets the results of the function that is being read.
     fn set_results(&mut self, value: &Rust, out: &mut Vec<Stmt>) -> Result<()> {
-        let results = self.called.last().map(|called| called.results.clone()).unwrap_or_default();
+        let results = self.calls.last().map(|call| call.results.clone()).unwrap_or_default();
         let values = match &results[..] {
             [result] => vec![self.read_typed(value, self.kernel.variable(*result).ty)?],
             _ => {
@@ -249,9 +252,12 @@ impl Reader {
         out.append(&mut self.before);
         let value_span = value.span();
         for (result, value) in results.into_iter().zip(values) {
-            let (ty, needed, at) = (value.ty, self.kernel.variable(result).ty, value.place);
-            if ty != needed {
-                return refuse(value_span, format!("{ty} where {needed} is needed: write `as {needed}`"));
+            let (ty, result_ty, at) = (value.ty, self.kernel.variable(result).ty, value.place);
+            if ty != result_ty {
+                return refuse(
+                    value_span,
+                    format!("{ty} where {result_ty} is needed: write `as {result_ty}`"),
+                );
             }
             out.push(Stmt::new(StmtKind::Set(result, value), at));
         }
@@ -293,11 +299,11 @@ impl Reader {
                 StmtKind::Collect { collection, operator, variable: to, value }
             }
             (Some(collection), [operator]) if !is_of_truth => {
-                let found = combining_operator(operator)?;
-                if !found.collects(ty) {
+                let combination = combining_operator(operator)?;
+                if !combination.collects(ty) {
                     return refuse(operator.span(), format!("{ty} is not collected by this"));
                 }
-                StmtKind::Collect { collection, operator: found, variable: to, value }
+                StmtKind::Collect { collection, operator: combination, variable: to, value }
             }
             _ => {
                 let how = match name {
@@ -320,7 +326,7 @@ impl Reader {
         out: &mut Vec<Stmt>,
     ) -> Result<()> {
         let at = place_of(span);
-        let has_results = self.called.last().map(|called| !called.results.is_empty());
+        let has_results = self.calls.last().map(|call| !call.results.is_empty());
         match (has_results, value) {
             (None, Some(value)) => {
                 return refuse(value.span(), "a kernel has no result: write it to an array");

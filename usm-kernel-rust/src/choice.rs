@@ -90,12 +90,12 @@ fn condition(pattern: &Pat, name: &syn::Ident, bound: &mut TokenStream) -> Resul
         },
         Pat::Path(path) => Some(quote_spanned!(span=> (#name == #path))),
         // A name of capitals is a constant.
-        Pat::Ident(found) if found.subpat.is_none() && found.by_ref.is_none() => {
-            let text = found.ident.to_string();
+        Pat::Ident(pattern) if pattern.subpat.is_none() && pattern.by_ref.is_none() => {
+            let text = pattern.ident.to_string();
             if text.chars().all(|letter| !letter.is_lowercase()) {
-                Some(quote_spanned!(span=> (#name == #found)))
+                Some(quote_spanned!(span=> (#name == #pattern)))
             } else {
-                bound.extend(quote_spanned!(span=> let #found = #name;));
+                bound.extend(quote_spanned!(span=> let #pattern = #name;));
                 None
             }
         }

@@ -116,18 +116,18 @@ impl Reader {
         index: Option<&Expr>,
         at: Place,
     ) -> Option<(ArrayId, Expr)> {
-        let found = self.neighbours.structures[*self.structures.get(&array)?].place(field)?;
+        let position = self.neighbours.structures[*self.structures.get(&array)?].place(field)?;
         let number = |value| Expr::literal(Literal::integer(Scalar::U64, value), at);
-        let start = index.map(|index| match found.stride {
+        let start = index.map(|index| match position.stride {
             1 => index.clone(),
             stride => Expr::binary(Binary::Mul, index.clone(), number(stride), index.place),
         });
         let index = match start {
-            Some(start) if found.offset == 0 => start,
-            Some(start) => Expr::binary(Binary::Add, start, number(found.offset), at),
-            None => number(found.offset),
+            Some(start) if position.offset == 0 => start,
+            Some(start) => Expr::binary(Binary::Add, start, number(position.offset), at),
+            None => number(position.offset),
         };
-        Some((ArrayId(array.0 + found.column as u32), index))
+        Some((ArrayId(array.0 + position.column as u32), index))
     }
 
     /// The number of structures in an array.

@@ -60,15 +60,15 @@ impl Reader {
     }
 
     /// Refuses a value where this structure is needed.
-    pub(crate) fn refuse_other_structure<T>(&self, value: &Rust, needed: usize) -> Result<T> {
-        let message = match (self.complex_kind(needed), self.complex_type(value)) {
+    pub(crate) fn refuse_other_structure<T>(&self, value: &Rust, expected: usize) -> Result<T> {
+        let message = match (self.complex_kind(expected), self.complex_type(value)) {
             (None, _) => {
-                let name = &self.neighbours.structures[needed].name;
+                let name = &self.neighbours.structures[expected].name;
                 format!("a `{name}` is needed here: an element, a variable or `{name} {{ .. }}`")
             }
-            (Some((_, name, part)), Some((_, found, _))) => {
+            (Some((_, name, part)), Some((_, own_name, _))) => {
                 format!(
-                    "`{found}` where `{name}` is needed: write `{name}::new(z.re as {part}, z.im as {part})`"
+                    "`{own_name}` where `{name}` is needed: write `{name}::new(z.re as {part}, z.im as {part})`"
                 )
             }
             (Some((_, name, _)), None) => {
@@ -82,8 +82,8 @@ impl Reader {
     pub(crate) fn complex_parts(&mut self, value: &Rust, of: Kind) -> Result<Vec<Expr>> {
         match value {
             Rust::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
-                let found = self.tuple_parts(&unary.expr, &[])?;
-                Ok(found.into_iter().map(negative).collect())
+                let parts = self.tuple_parts(&unary.expr, &[])?;
+                Ok(parts.into_iter().map(negative).collect())
             }
             Rust::Binary(binary) => {
                 let Some(operator) = operator(&binary.op) else {
@@ -93,10 +93,10 @@ impl Reader {
                 Ok(self.complex_arithmetic(operator, one, two, place_of(binary.op.span())))
             }
             Rust::MethodCall(call) if call.method == "conj" && call.args.is_empty() => {
-                let mut found = self.tuple_parts(&call.receiver, &[])?;
-                let im = found.pop().map(negative);
-                found.extend(im);
-                Ok(found)
+                let mut parts = self.tuple_parts(&call.receiver, &[])?;
+                let im = parts.pop().map(negative);
+                parts.extend(im);
+                Ok(parts)
             }
             Rust::Call(call) if call.args.len() == 2 => {
                 let mut re = self.read_typed(&call.args[0], of.2)?;
@@ -122,15 +122,15 @@ impl Reader {
     fn complex_operand(&mut self, value: &Rust, (number, _, part): Kind) -> Result<Vec<Expr>> {
         match self.structure_of_value(value) {
             None => Ok(vec![self.read_typed(value, part)?]),
-            Some(found) if found == number => self.both_parts(value, number),
+            Some(of) if of == number => self.both_parts(value, number),
             Some(_) => self.refuse_other_structure(value, number),
         }
     }
 
     /// Reads the two parts of a complex number.
     fn both_parts(&mut self, value: &Rust, number: usize) -> Result<Vec<Expr>> {
-        let found = self.tuple_parts(value, &[])?;
-        if found.len() == 2 { Ok(found) } else { self.refuse_other_structure(value, number) }
+        let parts = self.tuple_parts(value, &[])?;
+        if parts.len() == 2 { Ok(parts) } else { self.refuse_other_structure(value, number) }
     }
 
     /// An operator on two numbers, one of which may be real.
@@ -240,15 +240,15 @@ impl Reader {
             return refuse_operation(name.span(), &format!("no such `{name}`"), of);
         }
         let with = With { ty: of.2, at: place_of(call.method.span()) };
-        let found = self.both_parts(&call.receiver, of.0)?;
+        let parts = self.both_parts(&call.receiver, of.0)?;
         if name == "norm" {
-            return Ok(with.math(Math::Hypot, found));
+            return Ok(with.math(Math::Hypot, parts));
         }
         let mut square = |part: &Expr| {
             let part = with.reused(part.clone(), "complex", self);
             with.two(Binary::Mul, part.clone(), part)
         };
-        let (re, im) = (square(&found[0]), square(&found[1]));
+        let (re, im) = (square(&parts[0]), square(&parts[1]));
         Ok(with.two(Binary::Add, re, im))
     }
 
@@ -283,10 +283,10 @@ impl Reader {
             Part::Variable(id) => Expr::variable(*id, of.2, at),
             Part::Element(array, index) => Expr::load(*array, of.2, index.clone(), index.place),
         });
-        let found = self.complex_arithmetic(operator, one.collect(), two, at);
-        let found: Vec<Expr> = found.into_iter().map(|part| self.keep_part(part)).collect();
+        let parts = self.complex_arithmetic(operator, one.collect(), two, at);
+        let parts: Vec<Expr> = parts.into_iter().map(|part| self.keep_part(part)).collect();
         out.append(&mut self.before);
-        for (part, value) in places.into_iter().zip(found) {
+        for (part, value) in places.into_iter().zip(parts) {
             let (kind, at) = match part {
                 Part::Variable(id) => (StmtKind::Set(id, value), at),
                 Part::Element(array, index) => {

@@ -42,7 +42,7 @@ pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
         return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
     };
     let name = names[1].as_str();
-    let found = match ty {
+    let literal = match ty {
         Scalar::Bool => None,
         Scalar::F32 => float(name, [f32::MIN_POSITIVE, f32::MAX, f32::EPSILON, f32::INFINITY, f32::NAN])
             .map(Literal::f32),
@@ -50,16 +50,16 @@ pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
             .map(Literal::f64),
         ty => integer(name, ty),
     };
-    found.map_or_else(
+    literal.map_or_else(
         || {
-            let known = match ty {
+            let names = match ty {
                 Scalar::Bool => "bool has no constants".to_string(),
                 ty if ty.is_float() => {
                     format!("{ty} has MIN, MAX, MIN_POSITIVE, EPSILON, INFINITY, NEG_INFINITY and NAN here")
                 }
                 ty => format!("{ty} has MIN, MAX and BITS here"),
             };
-            refuse(path.span(), format!("`{name}` is unknown: {known}"))
+            refuse(path.span(), format!("`{name}` is unknown: {names}"))
         },
         Ok,
     )

@@ -32,7 +32,7 @@ impl Reader {
             };
         }
         let (pattern, ty) = match &local.pat {
-            Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+            Pat::Type(annotation) => (&*annotation.pat, Some(&*annotation.ty)),
             other => (other, None),
         };
         if matches!(ty, Some(Type::Array(_))) {
@@ -134,11 +134,11 @@ impl Reader {
         out: &mut Vec<Stmt>,
     ) -> Result<(Ident, ArrayId)> {
         out.append(&mut self.before);
-        let Pat::Type(typed) = &local.pat else {
+        let Pat::Type(annotation) = &local.pat else {
             return refuse(local.span(), "an array needs its type: `let mut a: [f32; 16]`");
         };
-        let (Pat::Ident(name), Type::Array(ty)) = (&*typed.pat, &*typed.ty) else {
-            return refuse(typed.span(), "an array needs its type: `let mut a: [f32; 16]`");
+        let (Pat::Ident(name), Type::Array(ty)) = (&*annotation.pat, &*annotation.ty) else {
+            return refuse(annotation.span(), "an array needs its type: `let mut a: [f32; 16]`");
         };
         if let (true, Some(init)) = (is_local, &local.init) {
             return refuse(
@@ -234,7 +234,7 @@ impl Reader {
                 Rust::Repeat(repeat) => rest.push(&repeat.expr),
                 open if literal::is_open(open) => {}
                 // It is read again where it is stored.
-                typed => element = Some(self.read_apart(|reader| reader.read_expr(typed, None))?.0.ty),
+                first => element = Some(self.read_apart(|reader| reader.read_expr(first, None))?.0.ty),
             }
         }
         let Some(element) = element else {

@@ -14,11 +14,11 @@ use crate::types::scalar;
 
 /// The structures among items, those that derive `Structure`, and complex numbers.
 pub(crate) fn all(items: &[Item]) -> Result<Vec<Structure>> {
-    let derived = items.iter().filter_map(|item| match item {
+    let structures = items.iter().filter_map(|item| match item {
         Item::Struct(item) if derives(item) => Some(of_item(item)),
         _ => None,
     });
-    derived.chain(complex_structures().map(Ok)).collect()
+    structures.chain(complex_structures().map(Ok)).collect()
 }
 
 /// The position of a field.
@@ -64,7 +64,7 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
     let Fields::Named(fields) = &item.fields else {
         return refuse(item.ident.span(), format!("`{name}` needs fields with names"));
     };
-    let mut found = Structure { name, fields: Vec::new() };
+    let mut structure = Structure { name, fields: Vec::new() };
     for field in &fields.named {
         let text = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
         if matches!(field.ty, Type::Reference(_) | Type::Ptr(_)) {
@@ -93,13 +93,13 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
                 format!("field `{text}`: write `u8` for bool, and `u64` for usize"),
             );
         }
-        found.fields.push((text, ty));
+        structure.fields.push((text, ty));
     }
-    if found.fields.is_empty() {
-        return refuse(item.ident.span(), format!("`{}` has no fields", found.name));
+    if structure.fields.is_empty() {
+        return refuse(item.ident.span(), format!("`{}` has no fields", structure.name));
     }
-    if let Some(field) = found.padded() {
-        let before = match found.fields.get(field) {
+    if let Some(field) = structure.padded() {
+        let before = match structure.fields.get(field) {
             Some((name, _)) => format!("before `{name}`"),
             None => "at its end".to_string(),
         };
@@ -107,11 +107,11 @@ fn of_item(item: &ItemStruct) -> Result<Structure> {
             item.ident.span(),
             format!(
                 "`{}` has padding {before}: put the widest fields first, and fill the rest with a field",
-                found.name
+                structure.name
             ),
         );
     }
-    Ok(found)
+    Ok(structure)
 }
 
 /// Whether the layout is C's alone: `align` would add bytes that no field has.

@@ -40,8 +40,8 @@ impl Terms {
 
     fn add_product(&mut self, mut atoms: Vec<Expr>, factor: u64) -> Option<()> {
         atoms.sort_by_cached_key(|atom| format!("{atom:?}"));
-        if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| *known == atoms) {
-            *known = known.wrapping_add(factor);
+        if let Some((_, term)) = self.0.iter_mut().find(|(term, _)| *term == atoms) {
+            *term = term.wrapping_add(factor);
             return Some(());
         }
         self.0.push((atoms, factor));
@@ -67,9 +67,9 @@ pub(crate) fn without_places(value: &Expr) -> Expr {
 
 /// Whether a launch knows the value before any item runs.
 pub(crate) fn is_of_launch(value: &Expr) -> bool {
-    let mut known = true;
+    let mut is_constant = true;
     value.for_each(&mut |expr| {
-        known &= match expr.kind {
+        is_constant &= match expr.kind {
             ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary { .. } => true,
             ExprKind::Query(query, _) => {
                 matches!(query, Query::GlobalSize | Query::LocalSize | Query::Groups)
@@ -77,7 +77,7 @@ pub(crate) fn is_of_launch(value: &Expr) -> bool {
             _ => false,
         };
     });
-    known
+    is_constant
 }
 
 /// The difference of two numbers as a sum of products, without what both contain.

@@ -46,16 +46,16 @@ impl Reader {
                 return refuse(name.span(), format!("`{name}` is no array"));
             }
         }
-        let Some(found) = self.read_indexed(index)? else {
+        let Some(view) = self.read_indexed(index)? else {
             return refuse(index.span(), "only arrays by name are indexed, once for each dimension");
         };
-        match found.depth() {
+        match view.depth() {
             0 => Ok((
-                found.array,
-                self.kernel.array(found.array).element,
-                found.position(place_of(index.index.span())),
+                view.array,
+                self.kernel.array(view.array).element,
+                view.position(place_of(index.index.span())),
             )),
-            _ if found.is_structure(self) => self.refuse_number(index.span(), self.structures[&found.array]),
+            _ if view.is_structure(self) => self.refuse_number(index.span(), self.structures[&view.array]),
             more => {
                 let what =
                     if more == 1 { "a part of an array".to_string() } else { format!("{more} dimensions") };

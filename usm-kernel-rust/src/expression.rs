@@ -57,15 +57,15 @@ impl<'r> Side<'r> {
 impl Reader {
     /// Reads a value of this type.
     pub(crate) fn read_typed(&mut self, value: &Rust, ty: Scalar) -> Result<Expr> {
-        let found = self.read_expr(value, Some(ty))?;
-        if found.ty == ty {
-            return Ok(found);
+        let expr = self.read_expr(value, Some(ty))?;
+        if expr.ty == ty {
+            return Ok(expr);
         }
         let remedy = match ty {
             Scalar::Bool => "write a comparison".to_string(),
             ty => format!("write `as {ty}`"),
         };
-        refuse(value.span(), format!("{} where {ty} is needed: {remedy}", found.ty))
+        refuse(value.span(), format!("{} where {ty} is needed: {remedy}", expr.ty))
     }
 
     /// Reads a value; a literal has type `hint`.
@@ -75,8 +75,8 @@ impl Reader {
             Rust::Paren(inner) => self.read_expr(&inner.expr, hint),
             Rust::Group(inner) => self.read_expr(&inner.expr, hint),
             Rust::Lit(literal) => {
-                let found = match (literal::literal(&literal.lit, false, hint)?, hint) {
-                    (Some(found), _) => found,
+                let number = match (literal::literal(&literal.lit, false, hint)?, hint) {
+                    (Some(number), _) => number,
                     (None, _) => {
                         return refuse(
                             literal.span(),
@@ -84,7 +84,7 @@ impl Reader {
                         );
                     }
                 };
-                Ok(Expr::literal(found, at))
+                Ok(Expr::literal(number, at))
             }
             Rust::Path(path) => self.read_path(path, at),
             Rust::Unary(unary) => self.read_unary(value, unary, hint),
@@ -154,8 +154,8 @@ impl Reader {
         let operator = match unary.op {
             UnOp::Neg(_) => {
                 if let Rust::Lit(literal) = &*unary.expr {
-                    if let Some(found) = literal::literal(&literal.lit, true, hint)? {
-                        return Ok(Expr::literal(found, at));
+                    if let Some(number) = literal::literal(&literal.lit, true, hint)? {
+                        return Ok(Expr::literal(number, at));
                     }
                 }
                 Unary::Neg
@@ -224,8 +224,8 @@ impl Reader {
         read: impl FnOnce(&mut Reader) -> Result<T>,
     ) -> Result<(T, Vec<Stmt>)> {
         let outer = core::mem::take(&mut self.before);
-        let found = read(self)?;
-        Ok((found, core::mem::replace(&mut self.before, outer)))
+        let value = read(self)?;
+        Ok((value, core::mem::replace(&mut self.before, outer)))
     }
 
     /// `condition && right` or `condition || right`.
@@ -238,14 +238,14 @@ impl Reader {
         }
         let result = self.hidden("both", Scalar::Bool, at);
         // What the left side says of indices is known behind it too, if it may be computed again.
-        let again = (!self.may_change(&left) && !Reader::is_set_by(&left, &runs)).then(|| left.clone());
+        let copy = (!self.may_change(&left) && !Reader::is_set_by(&left, &runs)).then(|| left.clone());
         runs.push(Stmt::new(StmtKind::Set(result, right), at));
         let is_and = operator == Binary::AndThen;
-        let known = Stmt::new(StmtKind::Set(result, Expr::literal(Literal::bool(!is_and), at)), at);
-        let (then, other) = if is_and { (runs, vec![known]) } else { (vec![known], runs) };
+        let shortcut = Stmt::new(StmtKind::Set(result, Expr::literal(Literal::bool(!is_and), at)), at);
+        let (then, other) = if is_and { (runs, vec![shortcut]) } else { (vec![shortcut], runs) };
         self.before.push(Stmt::new(StmtKind::If { condition: left, then, other }, at));
         let result = Expr::variable(result, Scalar::Bool, at);
-        Ok(match again {
+        Ok(match copy {
             Some(left) => Expr::binary(operator, left, result, at),
             None => result,
         })
@@ -338,8 +338,8 @@ impl Reader {
         if matches!(operator, Binary::AndThen | Binary::OrElse) {
             return self.read_short_circuit(binary, operator);
         }
-        if let Some(found) = self.compare_complex(binary, operator)? {
-            return Ok(found);
+        if let Some(value) = self.compare_complex(binary, operator)? {
+            return Ok(value);
         }
         let (left, right) = if matches!(operator, Binary::Shl | Binary::Shr) {
             let mut left = self.read_expr(&binary.left, hint)?;

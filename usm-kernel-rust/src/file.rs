@@ -15,7 +15,7 @@ use crate::nesting::{self, STACK};
 
 /// The reason for refusing a file: the first fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ReadError {
     /// The file's name, as given.
     pub file: String,
     /// Line, from 1.
@@ -28,14 +28,14 @@ pub struct Refused {
     pub out_of_memory: bool,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, message, .. } = self;
         write!(f, "{file}:{line}:{column}: {message}")
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for ReadError {}
 
 /// The kernels of a file, verified and without races that every launch would have: functions with
 /// `#[kernel]`, also in modules with or without `#[kernels]`. The rest of the file may be any Rust.
@@ -44,7 +44,7 @@ impl core::error::Error for Refused {}
 /// # Errors
 /// The first refusal. A text that is nested more than 512 levels deep is one: a level is an open
 /// group, or an operator, a call or a keyword before the place in the same statement.
-pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
+pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, ReadError> {
     // The caller's stack may have any size.
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().name("usm-kernel-rust".into()).stack_size(STACK);
@@ -52,24 +52,24 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
             Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
                 let message = format!("no thread with a stack of {STACK} bytes to read it: {error}");
-                Err(Refused { file: name.into(), line: 1, column: 1, message, out_of_memory: true })
+                Err(ReadError { file: name.into(), line: 1, column: 1, message, out_of_memory: true })
             }
         }
     })
 }
 
-fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
-    let found = parse(source).and_then(|file| {
+fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, ReadError> {
+    let outcome = parse(source).and_then(|file| {
         let mut kernels = Vec::new();
         let module = Module { structures: derive::all(&file.items)?, ..Module::default() };
         items(&file.items, &Rc::new(module), &mut kernels)?;
         Ok(kernels)
     });
-    let mut kernels = found.map_err(|error| {
+    let mut kernels = outcome.map_err(|error| {
         let start = error.span().start();
         // Messages with a second place were made before the file's name was known.
         let message = error.to_string().replace(&error.span().file(), name);
-        Refused {
+        ReadError {
             file: name.into(),
             line: start.line,
             column: start.column + 1,

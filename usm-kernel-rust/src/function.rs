@@ -16,21 +16,21 @@ impl Reader {
             return refuse(call.func.span(), "only functions by name are called");
         };
         let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-        if let Some(found) = self.read_call(call, &name)? {
-            return match &found[..] {
+        if let Some(results) = self.read_call(call, &name)? {
+            return match &results[..] {
                 [value] => Ok(value.clone()),
                 [] => refuse(call.span(), format!("`{name}` has no result")),
                 _ => refuse(
                     call.span(),
-                    format!("`{name}` has {} results: write `let (a, b) = ..;`", found.len()),
+                    format!("`{name}` has {} results: write `let (a, b) = ..;`", results.len()),
                 ),
             };
         }
-        if let Some(found) = self.read_collective(call, &name, hint)? {
-            return Ok(found);
+        if let Some(value) = self.read_collective(call, &name, hint)? {
+            return Ok(value);
         }
-        if let Some(found) = self.read_sub_group(call, &name, hint)? {
-            return Ok(found);
+        if let Some(value) = self.read_sub_group(call, &name, hint)? {
+            return Ok(value);
         }
         let arguments: Vec<&Rust> = call.args.iter().collect();
         match (name.as_str(), type_before(&path.path), &arguments[..]) {

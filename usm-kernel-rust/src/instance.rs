@@ -37,7 +37,7 @@ impl Instance {
 /// The kernel itself, or its instances, which are called `name_f32`.
 pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> {
     let parameters = parameters(&item.sig.generics)?;
-    let listed = match (&arguments.instances, &parameters[..]) {
+    let type_lists = match (&arguments.instances, &parameters[..]) {
         (None, []) => return Ok(vec![Instance { item: item.clone(), types: Vec::new() }]),
         (None, [first, ..]) => {
             return refuse(
@@ -45,14 +45,14 @@ pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> 
                 format!("which types is `{first}`? write `#[kernel(instances(f32, i32))]`"),
             );
         }
-        (Some(listed), []) => {
-            let at = listed.first().map_or_else(|| item.sig.ident.span(), syn::spanned::Spanned::span);
+        (Some(type_lists), []) => {
+            let at = type_lists.first().map_or_else(|| item.sig.ident.span(), syn::spanned::Spanned::span);
             return refuse(at, "instances of a kernel without type parameters");
         }
-        (Some(listed), _) => listed,
+        (Some(type_lists), _) => type_lists,
     };
     let mut instances: Vec<Instance> = Vec::new();
-    for types in listed {
+    for types in type_lists {
         let types = together(&parameters, types)?;
         if instances.iter().any(|other| other.types == types) {
             return refuse(types[0].1.span(), format!("the instance {} stands here twice", named(&types)));
@@ -73,25 +73,25 @@ pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> 
 /// A function of kernels with the types of a call, `name::<f32>(..)`.
 pub(crate) fn of_call(function: &ItemFn, path: &syn::ExprPath) -> Result<Option<ItemFn>> {
     let parameters = parameters(&function.sig.generics)?;
-    let given = match path.path.segments.last().map(|last| &last.arguments) {
-        Some(syn::PathArguments::AngleBracketed(given)) => given.args.iter().collect(),
+    let type_arguments = match path.path.segments.last().map(|last| &last.arguments) {
+        Some(syn::PathArguments::AngleBracketed(brackets)) => brackets.args.iter().collect(),
         _ => Vec::new(),
     };
-    if parameters.is_empty() && given.is_empty() {
+    if parameters.is_empty() && type_arguments.is_empty() {
         return Ok(None);
     }
-    if parameters.len() != given.len() {
+    if parameters.len() != type_arguments.len() {
         return refuse(
             path.span(),
             format!(
                 "`{}` has {} type parameters, {} types are given: write `{0}::<f32>(..)`",
                 function.sig.ident,
                 parameters.len(),
-                given.len()
+                type_arguments.len()
             ),
         );
     }
-    let types = parameters.into_iter().zip(given).map(|(parameter, given)| match given {
+    let types = parameters.into_iter().zip(type_arguments).map(|(parameter, argument)| match argument {
         syn::GenericArgument::Type(ty) => Ok((parameter, name_of(ty)?)),
         other => refuse(other.span(), "a type is needed here, such as `f32`"),
     });
@@ -114,28 +114,28 @@ fn parameters(generics: &Generics) -> Result<Vec<Ident>> {
 
 /// The types of one instance: a single type, or several in parentheses.
 fn together(parameters: &[Ident], types: &Type) -> Result<Vec<(Ident, Ident)>> {
-    let given: Vec<&Type> = match types {
+    let list: Vec<&Type> = match types {
         Type::Tuple(several) => several.elems.iter().collect(),
         Type::Paren(one) => vec![&one.elem],
         one => vec![one],
     };
-    if given.len() != parameters.len() {
+    if list.len() != parameters.len() {
         return refuse(
             types.span(),
             format!(
                 "{} types for {} type parameters: write `(f32, i32)` for two",
-                given.len(),
+                list.len(),
                 parameters.len()
             ),
         );
     }
-    parameters.iter().zip(given).map(|(parameter, ty)| Ok((parameter.clone(), name_of(ty)?))).collect()
+    parameters.iter().zip(list).map(|(parameter, ty)| Ok((parameter.clone(), name_of(ty)?))).collect()
 }
 
 fn name_of(ty: &Type) -> Result<Ident> {
-    let found = scalar(ty)?;
+    let scalar_type = scalar(ty)?;
     let is_size = matches!(ty, Type::Path(path) if path.path.is_ident("usize"));
-    Ok(Ident::new(if is_size { "usize" } else { found.name() }, ty.span()))
+    Ok(Ident::new(if is_size { "usize" } else { scalar_type.name() }, ty.span()))
 }
 
 fn named(types: &[(Ident, Ident)]) -> String {

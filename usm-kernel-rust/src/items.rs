@@ -36,8 +36,8 @@ impl Module {
                 }
                 Item::Const(item) if scalar(&item.ty).is_ok() => {
                     // A constant that is no number belongs to Rust only, until a kernel uses it.
-                    let known = Self { constants: module.constants.clone(), ..Self::default() };
-                    let mut reader = Reader::of_constants(Rc::new(known));
+                    let constants_only = Self { constants: module.constants.clone(), ..Self::default() };
+                    let mut reader = Reader::of_constants(Rc::new(constants_only));
                     if let Ok(value) = reader.read_constant(item) {
                         module.constants.push((item.ident.to_string(), value));
                     }

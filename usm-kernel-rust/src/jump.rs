@@ -16,9 +16,9 @@ impl Reader {
         read: impl FnOnce(&mut Reader) -> Result<Stmt>,
     ) -> Result<()> {
         let (depth, label) = (self.loops.len(), label.map(|label| label.name.ident.to_string()));
-        self.loops.push(Loop { label, calls: self.called.len(), exits: Vec::new() });
+        self.loops.push(Loop { label, calls: self.calls.len(), exits: Vec::new() });
         let stmt = read(self)?;
-        let exits = self.loops.pop().map_or_else(Vec::new, |found| found.exits);
+        let exits = self.loops.pop().map_or_else(Vec::new, |inner| inner.exits);
         let at = stmt.place;
         let is_last = |exit: &Exit| exit.to + 1 == depth;
         for exit in exits.iter().filter(|exit| is_last(exit)) {
@@ -47,10 +47,10 @@ impl Reader {
         let innermost = self.loops.len().wrapping_sub(1);
         let mut to = innermost;
         if let Some(label) = label {
-            let (name, calls) = (label.ident.to_string(), self.called.len());
-            let is_meant = |found: &Loop| found.calls == calls && found.label.as_ref() == Some(&name);
+            let (name, calls) = (label.ident.to_string(), self.calls.len());
+            let is_meant = |one: &Loop| one.calls == calls && one.label.as_ref() == Some(&name);
             match self.loops.iter().rposition(is_meant) {
-                Some(found) => to = found,
+                Some(position) => to = position,
                 None => return refuse(label.span(), format!("no loop around this has the label `{label}`")),
             }
         }

@@ -4,7 +4,6 @@
 extern crate alloc;
 extern crate proc_macro;
 
-mod ahead;
 mod arguments;
 mod assertion;
 mod assignment;
@@ -29,6 +28,7 @@ mod items;
 mod jump;
 mod label;
 mod literal;
+mod lookahead;
 mod manifest;
 mod meaning;
 mod method;
@@ -52,4 +52,4 @@ mod view;
 
 pub use attribute::{kernel, kernels};
 pub use derive::structure;
-pub use file::{Refused, read};
+pub use file::{ReadError, read};

@@ -8,7 +8,7 @@ use crate::refusal::refuse;
 
 /// Reads a number; `None` if its type is open.
 pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Result<Option<Literal>> {
-    let named = |suffix: &str, span: Span| match suffix {
+    let of_suffix = |suffix: &str, span: Span| match suffix {
         "" => Ok(None),
         "usize" => Ok(Some(Scalar::U64)),
         other => match Scalar::from_name(other) {
@@ -19,10 +19,10 @@ pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Re
     match literal {
         Lit::Bool(value) => Ok(Some(Literal::bool(value.value))),
         Lit::Int(number) => {
-            let said = named(number.suffix(), number.span())?;
-            let Some(ty) = said.or(hint) else { return Ok(None) };
+            let suffix = of_suffix(number.suffix(), number.span())?;
+            let Some(ty) = suffix.or(hint) else { return Ok(None) };
             if ty.is_float() {
-                if said.is_none() {
+                if suffix.is_none() {
                     return refuse(
                         number.span(),
                         format!("{ty} is needed: write `{}.0`", number.base10_digits()),
@@ -32,16 +32,17 @@ pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Re
             }
             let value: i128 = number.base10_parse()?;
             let value = if negative { -value } else { value };
-            let found = Literal::integer(ty, value as u64);
-            let back = if ty.is_signed() { i128::from(found.bits as i64) } else { i128::from(found.bits) };
+            let literal = Literal::integer(ty, value as u64);
+            let back =
+                if ty.is_signed() { i128::from(literal.bits as i64) } else { i128::from(literal.bits) };
             if back != value || ty == Scalar::Bool {
                 return refuse(number.span(), format!("{value} is no {ty}"));
             }
-            Ok(Some(found))
+            Ok(Some(literal))
         }
         Lit::Float(number) => {
-            let said = named(number.suffix(), number.span())?;
-            let Some(ty) = said.or(hint) else { return Ok(None) };
+            let suffix = of_suffix(number.suffix(), number.span())?;
+            let Some(ty) = suffix.or(hint) else { return Ok(None) };
             if !ty.is_float() {
                 return refuse(number.span(), format!("{ty} is needed, not a floating point number"));
             }

@@ -23,7 +23,7 @@ pub(crate) enum Meaning {
 }
 
 /// An inlined function, and the places of its results.
-pub(crate) struct Called {
+pub(crate) struct InlinedCall {
     pub(crate) name: String,
     pub(crate) results: Vec<VarId>,
 }

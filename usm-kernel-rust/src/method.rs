@@ -54,11 +54,11 @@ impl Reader {
             }
             return refuse(call.method.span(), format!("{} has no `to_bits`", number.ty));
         }
-        if let Some(found) = self.read_classification(call, &name)? {
-            return Ok(found);
+        if let Some(value) = self.read_classification(call, &name)? {
+            return Ok(value);
         }
-        if let Some(found) = self.read_number_method(call, &name, hint)? {
-            return Ok(found);
+        if let Some(value) = self.read_number_method(call, &name, hint)? {
+            return Ok(value);
         }
         let Some(function) = Math::of_method(&name) else {
             return refuse(
@@ -171,9 +171,9 @@ impl Reader {
             return refuse(call.method.span(), format!("`{name}` has no arguments"));
         }
         let size = Expr { kind: ExprKind::Math(Math::Abs, vec![value]), ty, place: at };
-        let found = Expr::binary(operator, size, Expr::literal(infinity, at), at);
+        let comparison = Expr::binary(operator, size, Expr::literal(infinity, at), at);
         // Only a number is at most infinite.
-        Ok(Some(if name == "is_nan" { Expr::unary(Unary::Not, found, at) } else { found }))
+        Ok(Some(if name == "is_nan" { Expr::unary(Unary::Not, comparison, at) } else { comparison }))
     }
 
     fn is_table(&self, value: &Rust) -> bool {

@@ -45,7 +45,7 @@ impl Module {
 
     /// Refuses a function or constant that the compiler may remove.
     pub(crate) fn refuse_conditional(&self, name: &str, at: Span) -> Result<()> {
-        if self.conditional.iter().any(|found| found == name) {
+        if self.conditional.iter().any(|other| other == name) {
             return refuse(at, format!("`{name}` depends on `cfg`: {}", conditional::REASON));
         }
         Ok(())

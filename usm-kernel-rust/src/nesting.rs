@@ -183,7 +183,7 @@ pub(crate) fn check_attribute(tokens: &TokenStream) -> Result<()> {
 
 fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
     let mut deepest = Depth::default();
-    let mut refused = None;
+    let mut refusal = None;
     let mut rooms = vec![Room::new(tokens.clone(), Depth::default(), false)];
     while let Some(room) = rooms.last_mut() {
         let Some(token) = room.tokens.next() else {
@@ -194,12 +194,12 @@ fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
         let depth = inside.as_ref().map_or(room.depth, |inside| inside.depth);
         deepest.levels = deepest.levels.max(depth.levels);
         deepest.kib = deepest.kib.max(depth.kib);
-        if refused.is_none() && (depth.levels > LEVELS || depth.kib > limit) {
-            refused = Some(token.span());
+        if refusal.is_none() && (depth.levels > LEVELS || depth.kib > limit) {
+            refusal = Some(token.span());
         }
         rooms.extend(inside);
     }
-    let Some(span) = refused else { return Ok(()) };
+    let Some(span) = refusal else { return Ok(()) };
     let Depth { levels, kib } = deepest;
     Err(Error::new(
         span,

@@ -191,7 +191,7 @@ impl With {
             while rest > 0 {
                 if rest & 1 == 1 {
                     let product = match result {
-                        Some(known) => self.two(Binary::Mul, known, square.clone()),
+                        Some(product) => self.two(Binary::Mul, product, square.clone()),
                         None => square.clone(),
                     };
                     result = Some(self.reused(product, "power", reader));
@@ -238,8 +238,8 @@ impl With {
             "leading_zeros" => {
                 bits = wide.reused(bits, name, reader);
                 for by in [1, 2, 4, 8, 16, 32].into_iter().filter(|by| *by < own) {
-                    let shifted = wide.two(Binary::Shr, bits.clone(), wide.number(u64::from(by)));
-                    bits = wide.reused(wide.two(Binary::Or, bits, shifted), name, reader);
+                    let shift = wide.two(Binary::Shr, bits.clone(), wide.number(u64::from(by)));
+                    bits = wide.reused(wide.two(Binary::Or, bits, shift), name, reader);
                 }
             }
             "trailing_zeros" => {
@@ -252,12 +252,12 @@ impl With {
         }
         let ones = wide.math(Math::CountOnes, vec![bits]);
         let own = wide.number(u64::from(own));
-        let counted = match name {
+        let number = match name {
             "count_zeros" | "leading_zeros" => wide.sub(own, ones),
             "trailing_zeros" => wide.two(Binary::Min, ones, own),
             _ => ones,
         };
-        Self { ty: Scalar::U32, ..self }.cast(counted)
+        Self { ty: Scalar::U32, ..self }.cast(number)
     }
 
     /// What a method computes; each of its operands is read as often as needed.
@@ -336,7 +336,7 @@ impl Reader {
         name: &str,
         hint: Option<Scalar>,
     ) -> Result<Option<Expr>> {
-        let Some((_, count, types)) = METHODS.iter().find(|(known, ..)| *known == name) else {
+        let Some((_, count, types)) = METHODS.iter().find(|(method, ..)| *method == name) else {
             return Ok(None);
         };
         let arguments: Vec<&Rust> = call.args.iter().collect();
@@ -359,9 +359,9 @@ impl Reader {
                 (value, vec![low, high])
             }
             ("rotate_left" | "rotate_right" | "wrapping_shl" | "wrapping_shr" | "pow" | "powi", [by]) => {
-                let needed = if name == "powi" { Scalar::I32 } else { Scalar::U32 };
+                let by_type = if name == "powi" { Scalar::I32 } else { Scalar::U32 };
                 let mut value = self.read_expr(&call.receiver, hint)?;
-                let by = self.read_after(&mut [&mut value], |reader| reader.read_typed(by, needed))?;
+                let by = self.read_after(&mut [&mut value], |reader| reader.read_typed(by, by_type))?;
                 (value, vec![by])
             }
             (_, [other]) => {

@@ -171,10 +171,10 @@ impl Reader {
             Rust::Paren(inner) => self.read_view(&inner.expr),
             Rust::Group(inner) => self.read_view(&inner.expr),
             Rust::Reference(reference) => {
-                let found = self.read_view(&reference.expr)?;
-                Ok(found.map(|mut found| {
-                    found.read_only |= reference.mutability.is_none();
-                    found
+                let view = self.read_view(&reference.expr)?;
+                Ok(view.map(|mut view| {
+                    view.read_only |= reference.mutability.is_none();
+                    view
                 }))
             }
             Rust::Path(path) => {
@@ -283,12 +283,12 @@ impl Reader {
         let name = self.kernel.array(array).name.clone();
         let plain = without_places(length);
         let same = |other: &Array| match &other.space {
-            Space::Extent(known) => other.name == name && without_places(known) == plain,
+            Space::Extent(other_length) => other.name == name && without_places(other_length) == plain,
             _ => false,
         };
-        let known = self.kernel.arrays.iter().position(same);
+        let place_of_same = self.kernel.arrays.iter().position(same);
         let place = length.place;
-        let position = known.unwrap_or_else(|| {
+        let position = place_of_same.unwrap_or_else(|| {
             let space = Space::Extent(length.clone());
             self.kernel.arrays.push(Array { name, element: Scalar::U64, space, place });
             self.kernel.arrays.len() - 1

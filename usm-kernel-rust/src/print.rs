@@ -38,13 +38,13 @@ impl Values<'_> {
         // As in Rust, where nothing else states a type.
         let open = if literal::is_integer(value) { Scalar::I32 } else { Scalar::F64 };
         let hint = literal::is_open(value).then_some(open);
-        let found = self.reader.read_expr(value, hint)?;
-        let (ty, place) = (found.ty, found.place);
+        let number = self.reader.read_expr(value, hint)?;
+        let (ty, place) = (number.ty, number.place);
         if ty.is_half() {
             return refuse(value.span(), "numbers of 16 bits are printed as `.to_f32()`");
         }
         let variable = self.reader.hidden("print", ty, place);
-        self.reader.before.push(Stmt::new(StmtKind::Set(variable, found), place));
+        self.reader.before.push(Stmt::new(StmtKind::Set(variable, number), place));
         let count = &mut self.counts[match ty {
             Scalar::F32 => 1,
             Scalar::F64 => 2,
@@ -106,8 +106,8 @@ impl Values<'_> {
 
     /// The value of a name in the text: a named one, or a variable of the kernel.
     fn named(&mut self, name: &str, literal: &LitStr) -> Result<usize> {
-        let known = |(known, _): &(Option<String>, Cell)| known.as_deref() == Some(name);
-        if let Some(number) = self.list.iter().position(known) {
+        let has_name = |(other, _): &(Option<String>, Cell)| other.as_deref() == Some(name);
+        if let Some(number) = self.list.iter().position(has_name) {
             return Ok(number);
         }
         let mut ident: Ident = match syn::parse_str(name) {
@@ -138,12 +138,12 @@ impl Reader {
         let mut values = Values { reader: self, list: Vec::new(), counts: [HEADS, 0, 0] };
         for argument in arguments {
             match argument {
-                Rust::Assign(named) => {
-                    let Rust::Path(name) = &*named.left else {
-                        return refuse(named.left.span(), "a value of `print!` has a name or none");
+                Rust::Assign(assign) => {
+                    let Rust::Path(name) = &*assign.left else {
+                        return refuse(assign.left.span(), "a value of `print!` has a name or none");
                     };
                     let name = name.path.get_ident().map(Ident::to_string);
-                    values.add(&named.right, name)?;
+                    values.add(&assign.right, name)?;
                 }
                 value => values.add(value, None)?,
             }
@@ -237,8 +237,8 @@ impl Reader {
     /// The hidden array of a type, a parameter after those of the program.
     fn log_array(&mut self, ty: Scalar, at: Place) -> ArrayId {
         let name = print::array_name(ty);
-        if let Some(known) = self.kernel.arrays.iter().position(|array| array.name == name) {
-            return ArrayId(known as u32);
+        if let Some(position) = self.kernel.arrays.iter().position(|array| array.name == name) {
+            return ArrayId(position as u32);
         }
         let id = ArrayId(self.kernel.arrays.len() as u32);
         let space = if ty == Scalar::U32 { Space::Atomic } else { Space::Write };

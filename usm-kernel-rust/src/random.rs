@@ -49,6 +49,6 @@ const TEXTS: [(&str, &str); 3] = [
 
 /// The function of a name, if it is one of these.
 pub(crate) fn function(name: &str) -> Option<Rc<ItemFn>> {
-    let (_, text) = TEXTS.iter().find(|(known, _)| *known == name)?;
+    let (_, text) = TEXTS.iter().find(|(function, _)| *function == name)?;
     syn::parse_str(text).ok().map(Rc::new)
 }

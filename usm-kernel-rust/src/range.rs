@@ -12,7 +12,7 @@ use crate::reader::Reader;
 use crate::refusal::refuse;
 
 /// A range of the source.
-struct Asked<'r> {
+struct Iterations<'r> {
     range: &'r ExprRange,
     is_closed: bool,
     step: Option<&'r Rust>,
@@ -29,7 +29,7 @@ enum Turn {
     Back,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> Iterations<'r> {
     fn of(mut of: &'r Rust) -> Result<Self> {
         let (mut step, mut turn, mut is_turned) = (None, Turn::Upwards, false);
         let range = loop {
@@ -140,10 +140,10 @@ impl Range {
         let counter = reader.hidden("counter", Scalar::U64, at);
         let now = Expr::variable(counter, Scalar::U64, at);
         let now = if turn == Turn::Back { difference(steps, now) } else { now };
-        let moved = cast(product(now, step), ty, at);
+        let offset = cast(product(now, step), ty, at);
         let value = match turn {
-            Turn::Downwards => difference(self.last(), moved),
-            Turn::Upwards | Turn::Back => sum(self.start, moved),
+            Turn::Downwards => difference(self.last(), offset),
+            Turn::Upwards | Turn::Back => sum(self.start, offset),
         };
         body.insert(0, Stmt::new(StmtKind::Set(variable, value), at));
         let zero = Expr::literal(Literal::integer(Scalar::U64, 0), at);
@@ -156,14 +156,14 @@ impl Range {
 }
 
 impl Reader {
-    pub(crate) fn read_for(&mut self, counted: &ExprForLoop, out: &mut Vec<Stmt>) -> Result<()> {
-        let asked = Asked::of(&counted.expr)?;
-        let (Some(start), Some(end)) = (&asked.range.start, &asked.range.end) else {
-            return refuse(asked.range.span(), "a range needs a start and an end");
+    pub(crate) fn read_for(&mut self, word: &ExprForLoop, out: &mut Vec<Stmt>) -> Result<()> {
+        let domain = Iterations::of(&word.expr)?;
+        let (Some(start), Some(end)) = (&domain.range.start, &domain.range.end) else {
+            return refuse(domain.range.span(), "a range needs a start and an end");
         };
         let mut hint = None;
         if literal::is_open(start) && literal::is_open(end) {
-            match &*counted.pat {
+            match &*word.pat {
                 // Nobody sees the numbers.
                 Pat::Wild(_) => hint = Some(Scalar::I32),
                 name => {
@@ -180,9 +180,9 @@ impl Reader {
         let (mut start, mut end) = self.read_pair(start, end, hint)?;
         let ty = start.ty;
         if !ty.is_integer() {
-            return refuse(asked.range.span(), format!("a loop counts integers, not {ty}"));
+            return refuse(domain.range.span(), format!("a loop counts integers, not {ty}"));
         }
-        let step = match asked.step {
+        let step = match domain.step {
             Some(step) => {
                 self.read_after(&mut [&mut start, &mut end], |reader| reader.read_step(step, ty))?
             }
@@ -190,22 +190,22 @@ impl Reader {
         };
         out.append(&mut self.before);
         let mark = self.mark();
-        let at = place_of(counted.for_token.span);
-        let (is_plain, is_short) = (!asked.is_closed && asked.turn == Turn::Upwards, step.ty == ty);
-        let is_below = !asked.is_closed || is_below_largest(&end);
-        let mut range = Range { ty, at, start, end, step, is_closed: asked.is_closed };
-        if !(is_short && (is_plain || asked.turn == Turn::Upwards && is_below)) {
+        let at = place_of(word.for_token.span);
+        let (is_plain, is_short) = (!domain.is_closed && domain.turn == Turn::Upwards, step.ty == ty);
+        let is_below = !domain.is_closed || is_below_largest(&end);
+        let mut range = Range { ty, at, start, end, step, is_closed: domain.is_closed };
+        if !(is_short && (is_plain || domain.turn == Turn::Upwards && is_below)) {
             range.keep(self, out);
         }
-        let variable = match &*counted.pat {
+        let variable = match &*word.pat {
             Pat::Ident(name) => self.variable(&name.ident, ty, false),
             Pat::Wild(wild) => self.hidden("_", ty, place_of(wild.span())),
             other => return refuse(other.span(), "the variable of a loop is a name"),
         };
-        self.read_loop(counted.label.as_ref(), out, |reader| {
-            let body = reader.read_block(&counted.body)?;
+        self.read_loop(word.label.as_ref(), out, |reader| {
+            let body = reader.read_block(&word.body)?;
             reader.forget(mark);
-            Ok(match asked.turn {
+            Ok(match domain.turn {
                 Turn::Upwards if is_short && is_below => {
                     let end = range.behind();
                     Stmt::new(StmtKind::For { variable, start: range.start, end, step: range.step, body }, at)
@@ -218,21 +218,21 @@ impl Reader {
 
     /// The step of a range has its type, or that of Rust.
     fn read_step(&mut self, step: &Rust, ty: Scalar) -> Result<Expr> {
-        let found = self.read_expr(step, Some(ty))?;
-        if found.ty != ty && found.ty != Scalar::U64 {
+        let step_value = self.read_expr(step, Some(ty))?;
+        if step_value.ty != ty && step_value.ty != Scalar::U64 {
             return refuse(
                 step.span(),
-                format!("a step of {} in a range of {ty}: write `as usize`", found.ty),
+                format!("a step of {} in a range of {ty}: write `as usize`", step_value.ty),
             );
         }
-        let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
+        let number = if let ExprKind::Literal(number) = step_value.kind { number.to_i64() } else { None };
         if number.is_some_and(|number| number < 0) {
             return refuse(
                 step.span(),
                 "a range counts upwards: write a step above 0, and `rev` behind the range",
             );
         }
-        Ok(found)
+        Ok(step_value)
     }
 
     /// Sets a new variable.

@@ -11,7 +11,7 @@ use usm_kernel_ir::{
 };
 
 use crate::label::Loop;
-use crate::meaning::{Called, Meaning};
+use crate::meaning::{InlinedCall, Meaning};
 use crate::module::Module;
 use crate::place::place_of;
 use crate::refusal::refuse;
@@ -29,7 +29,7 @@ pub(crate) struct Reader {
     /// The kernel's sub-group size, if it has one.
     pub(crate) sub_groups: Option<SubGroups>,
     /// Enclosing functions, innermost last.
-    pub(crate) called: Vec<Called>,
+    pub(crate) calls: Vec<InlinedCall>,
     /// Enclosing loops, innermost last.
     pub(crate) loops: Vec<Loop>,
     /// Variables of the parts of tuples, and whether they may be set.
@@ -48,7 +48,7 @@ pub(crate) struct Reader {
     /// Statements that give these arrays their values.
     pub(crate) first: Vec<Stmt>,
     /// Names of a block that is not read yet, and the structures that they are.
-    pub(crate) ahead: RefCell<Vec<(String, Option<usize>)>>,
+    pub(crate) lookahead: RefCell<Vec<(String, Option<usize>)>>,
     /// The variable with the number of the item, in kernels that print.
     pub(crate) item: Option<VarId>,
     /// Number of inlined calls and their statements.
@@ -100,7 +100,7 @@ impl Reader {
             before: Vec::new(),
             neighbours,
             sub_groups: None,
-            called: Vec::new(),
+            calls: Vec::new(),
             loops: Vec::new(),
             tuples: Vec::new(),
             tuple_structures: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Reader {
             shapes: BTreeMap::new(),
             tables: BTreeMap::new(),
             first: Vec::new(),
-            ahead: RefCell::default(),
+            lookahead: RefCell::default(),
             item: None,
             put_in: 0,
         }
@@ -160,11 +160,11 @@ impl Reader {
 
     pub(crate) fn find(&self, name: &Ident) -> Result<Meaning> {
         let text = name.to_string();
-        let found = self.names.iter().rev().find(|(found, _)| *found == text);
-        if found.is_none() {
+        let entry = self.names.iter().rev().find(|(entry, _)| *entry == text);
+        if entry.is_none() {
             self.neighbours.refuse_conditional(&text, name.span())?;
         }
-        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        entry.map(|(_, meaning)| *meaning).ok_or_else(|| {
             Error::new(
                 name.span(),
                 format!(
@@ -183,21 +183,21 @@ impl Reader {
         read: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let mut mark = self.before.len();
-        let found = read(self)?;
+        let value_read = read(self)?;
         if self.before.len() == mark {
-            return Ok(found);
+            return Ok(value_read);
         }
         let sets = sets_of(&self.before[mark..]);
         for value in earlier {
             if self.may_change(value) || reads(value, &sets) {
-                let (ty, place_of) = (value.ty, value.place);
-                let kept = self.hidden("kept", ty, place_of);
-                let value = core::mem::replace(*value, Expr::variable(kept, ty, place_of));
-                self.before.insert(mark, Stmt::new(StmtKind::Set(kept, value), place_of));
+                let (ty, place) = (value.ty, value.place);
+                let variable = self.hidden("kept", ty, place);
+                let value = core::mem::replace(*value, Expr::variable(variable, ty, place));
+                self.before.insert(mark, Stmt::new(StmtKind::Set(variable, value), place));
                 mark += 1;
             }
         }
-        Ok(found)
+        Ok(value_read)
     }
 
     /// Whether a value reads memory that statements write.
@@ -224,9 +224,9 @@ impl Reader {
         }
         let item = Rc::clone(&self.neighbours.tables[number]);
         let before = core::mem::take(&mut self.before);
-        let found = self.read_table(&item);
+        let table = self.read_table(&item);
         self.before = before;
-        let id = found?;
+        let id = table?;
         self.tables.insert(number, id);
         Ok(id)
     }

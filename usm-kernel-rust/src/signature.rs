@@ -59,11 +59,11 @@ impl Reader {
                 "a kernel without parameters does nothing: give it an array",
             );
         }
-        let given = signature.inputs.len();
-        if given > PARAMETERS {
+        let count = signature.inputs.len();
+        if count > PARAMETERS {
             return refuse(
                 signature.inputs.span(),
-                format!("{given} parameters, a launch takes {PARAMETERS}"),
+                format!("{count} parameters, a launch takes {PARAMETERS}"),
             );
         }
         Ok(())

@@ -54,10 +54,10 @@ impl Reader {
         if !self.is_structure_element(&field.base) {
             return Ok(None);
         }
-        let Some(found) = self.structure_element(&field.base)? else { return Ok(None) };
-        let position = position(&self.structure_of_array(found.array), &field.member)?;
+        let Some(element) = self.structure_element(&field.base)? else { return Ok(None) };
+        let position = position(&self.structure_of_array(element.array), &field.member)?;
         let at = place_of(field.member.span());
-        let place = found.field(position, at, self);
+        let place = element.field(position, at, self);
         Ok(place.map(|(array, index)| (array, self.kernel.array(array).element, index)))
     }
 
@@ -76,9 +76,9 @@ impl Reader {
 
     /// `particles[i] = p`: all values are computed before a field is set.
     pub(crate) fn assign_structure(&mut self, left: &Rust, right: &Rust, out: &mut Vec<Stmt>) -> Result<()> {
-        let needed = self.structure_of_value(left);
-        if let Some(needed) = needed.filter(|_| self.structure_of_value(right) != needed) {
-            return self.refuse_other_structure(right, needed);
+        let expected = self.structure_of_value(left);
+        if let Some(expected) = expected.filter(|_| self.structure_of_value(right) != expected) {
+            return self.refuse_other_structure(right, expected);
         }
         let values = self.tuple_parts(right, &[])?;
         let values: Vec<Expr> = values.into_iter().map(|value| self.keep_part(value)).collect();
@@ -93,10 +93,10 @@ impl Reader {
 
     /// Exchanges two elements.
     pub(crate) fn swap_structures(&mut self, [one, two]: [&Rust; 2], out: &mut Vec<Stmt>) -> Result<()> {
-        if let Some(needed) =
-            self.structure_of_value(one).filter(|needed| self.structure_of_value(two) != Some(*needed))
+        if let Some(expected) =
+            self.structure_of_value(one).filter(|expected| self.structure_of_value(two) != Some(*expected))
         {
-            return self.refuse_other_structure(two, needed);
+            return self.refuse_other_structure(two, expected);
         }
         let (first, second) = (self.writable_places(one)?, self.writable_places(two)?);
         let to_first = second.iter().zip(&first);
@@ -141,12 +141,12 @@ impl Reader {
     /// The places of all fields of an element.
     fn field_places(&mut self, value: &Rust) -> Result<Vec<(ArrayId, Expr)>> {
         let at = place_of(value.span());
-        let Some(mut found) = self.structure_element(value)? else {
+        let Some(mut element) = self.structure_element(value)? else {
             return refuse(value.span(), "an element of an array of structures is needed here");
         };
-        found.keep(self);
-        let count = self.structure_of_array(found.array).fields.len();
-        Ok((0..count).filter_map(|position| found.field(position, at, self)).collect())
+        element.keep(self);
+        let count = self.structure_of_array(element.array).fields.len();
+        Ok((0..count).filter_map(|position| element.field(position, at, self)).collect())
     }
 
     /// The types of the fields of the structure that a type names.
@@ -163,7 +163,7 @@ impl Reader {
         mutable: bool,
         argument: &Rust,
     ) -> Result<Option<Meaning>> {
-        let (of, needed, writes) = match ty {
+        let (of, depth, writes) = match ty {
             Type::Reference(reference) => match &*reference.elem {
                 Type::Slice(slice) => {
                     (self.structure_of_type(&slice.elem), 2, reference.mutability.is_some())
@@ -174,7 +174,7 @@ impl Reader {
         };
         let Some(number) = of else { return Ok(None) };
         let name = self.neighbours.structures[number].name.clone();
-        if needed == 0 {
+        if depth == 0 {
             if self.structure_of_value(argument) != Some(number) {
                 return self.refuse_other_structure(argument, number);
             }
@@ -189,19 +189,19 @@ impl Reader {
             self.tuples.push((variables, mutable));
             return Ok(Some(Meaning::Tuple(self.tuples.len() - 1)));
         }
-        let found = self.structure_element(unreferenced(argument))?;
-        let found = found
-            .filter(|found| found.depth() == needed && self.structures.get(&found.array) == Some(&number));
-        let Some(mut found) = found else {
-            let what = if needed == 1 { "an element" } else { "an array, or a part of one," };
+        let view = self.structure_element(unreferenced(argument))?;
+        let view =
+            view.filter(|view| view.depth() == depth && self.structures.get(&view.array) == Some(&number));
+        let Some(mut view) = view else {
+            let what = if depth == 1 { "an element" } else { "an array, or a part of one," };
             return refuse(argument.span(), format!("{what} of `{name}` in memory is needed here"));
         };
-        if writes && found.read_only {
+        if writes && view.read_only {
             return refuse(argument.span(), "this is only read here: take `&mut`");
         }
-        found.read_only = !writes;
-        found.keep(self);
-        self.views.push(found);
+        view.read_only = !writes;
+        view.keep(self);
+        self.views.push(view);
         Ok(Some(Meaning::View(self.views.len() - 1)))
     }
 
@@ -246,8 +246,8 @@ impl Reader {
             }
         }
         match values.iter().position(Option::is_none) {
-            Some(missing) => {
-                refuse(literal.span(), format!("field `{}` has no value", structure.fields[missing].0))
+            Some(field) => {
+                refuse(literal.span(), format!("field `{}` has no value", structure.fields[field].0))
             }
             None => Ok(values.into_iter().flatten().collect()),
         }

@@ -50,13 +50,13 @@ impl Reader {
             _ => Collection::Reduce,
         };
         let mut out = Vec::new();
-        let found = match (what, &arguments[..]) {
+        let reduction = match (what, &arguments[..]) {
             ("reduce" | "inclusive_scan" | "exclusive_scan", [value, operator]) => {
-                let (value, found) = (self.read_expr(value, hint)?, combining_operator(operator)?);
-                if !found.collects(value.ty) {
+                let (value, combination) = (self.read_expr(value, hint)?, combining_operator(operator)?);
+                if !combination.collects(value.ty) {
                     return refuse(operator.span(), format!("{} is not collected by this", value.ty));
                 }
-                sub_groups.collect(&mut self.kernel, collection, found, value, &mut out)
+                sub_groups.collect(&mut self.kernel, collection, combination, value, &mut out)
             }
             ("any" | "all", [condition]) => {
                 let condition = self.read_typed(condition, Scalar::Bool)?;
@@ -78,6 +78,6 @@ impl Reader {
             _ => return refuse(call.span(), format!("write `{how}`")),
         };
         self.before.append(&mut out);
-        Ok(Some(found))
+        Ok(Some(reduction))
     }
 }

@@ -47,16 +47,16 @@ impl Reader {
         };
         let values = [first.value(self)?, second.value(self)?];
         if values[0].ty != values[1].ty {
-            let [found, needed] = [values[1].ty, values[0].ty];
-            return refuse(two.span(), format!("{found} where {needed} is needed: write `as {needed}`"));
+            let [expected, found] = [values[0].ty, values[1].ty];
+            return refuse(two.span(), format!("{found} where {expected} is needed: write `as {expected}`"));
         }
-        let kept = values.map(|value| {
+        let operands = values.map(|value| {
             let (ty, at) = (value.ty, value.place);
-            let kept = self.hidden("swapped", ty, at);
-            self.before.push(Stmt::new(StmtKind::Set(kept, value), at));
-            Expr::variable(kept, ty, at)
+            let variable = self.hidden("swapped", ty, at);
+            self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
+            Expr::variable(variable, ty, at)
         });
-        let [to_second, to_first] = kept;
+        let [to_second, to_first] = operands;
         first.set(to_first, self)?;
         second.set(to_second, self)?;
         out.append(&mut self.before);
@@ -64,7 +64,7 @@ impl Reader {
     }
 
     fn swap_side<'r>(&mut self, place: &'r Rust) -> Result<Side<'r>> {
-        let found = match place {
+        let element = match place {
             Rust::Index(index) => {
                 self.check_writable(index)?;
                 Some(self.read_element(index)?)
@@ -78,7 +78,7 @@ impl Reader {
                 None
             }
         };
-        let Some((array, ty, mut index)) = found else { return Ok(Side::Other(place)) };
+        let Some((array, ty, mut index)) = element else { return Ok(Side::Other(place)) };
         let mut before = core::mem::take(&mut self.before);
         self.keep_index(&mut index, &mut before);
         self.before = before;

@@ -56,17 +56,17 @@ impl Reader {
             Rust::Paren(inner) => self.tuple_parts(&inner.expr, hints),
             Rust::Group(inner) => self.tuple_parts(&inner.expr, hints),
             Rust::Tuple(tuple) => {
-                let mut known: Vec<Expr> = Vec::new();
+                let mut parts: Vec<Expr> = Vec::new();
                 for (place, part) in tuple.elems.iter().enumerate() {
                     let hint = hints.get(place).copied().flatten();
-                    let mut earlier: Vec<&mut Expr> = known.iter_mut().collect();
+                    let mut earlier: Vec<&mut Expr> = parts.iter_mut().collect();
                     let next = self.read_after(&mut earlier, |reader| match hint {
                         Some(ty) => reader.read_typed(part, ty),
                         None => reader.read_expr(part, None),
                     })?;
-                    known.push(next);
+                    parts.push(next);
                 }
-                Ok(known)
+                Ok(parts)
             }
             Rust::Path(path) => {
                 let meaning = path.path.get_ident().map(|name| self.find(name)).transpose()?;
@@ -101,23 +101,23 @@ impl Reader {
                 if one.len() != two.len() {
                     return refuse(other.span(), format!("{} values, not {}", two.len(), one.len()));
                 }
-                let mut found = Vec::new();
+                let mut parts = Vec::new();
                 for (one, two) in one.into_iter().zip(two) {
                     let ty = one.ty;
                     let result = self.hidden("chosen", ty, at);
                     first.push(Stmt::new(StmtKind::Set(result, one), at));
                     second.push(Stmt::new(StmtKind::Set(result, two), at));
-                    found.push(Expr::variable(result, ty, at));
+                    parts.push(Expr::variable(result, ty, at));
                 }
                 self.before.push(Stmt::new(StmtKind::If { condition, then: first, other: second }, at));
-                Ok(found)
+                Ok(parts)
             }
-            Rust::Call(found) => {
-                let Rust::Path(path) = &*found.func else {
-                    return refuse(found.func.span(), "only functions by name are called");
+            Rust::Call(inner) => {
+                let Rust::Path(path) = &*inner.func else {
+                    return refuse(inner.func.span(), "only functions by name are called");
                 };
                 let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-                match self.read_call(found, &name)? {
+                match self.read_call(inner, &name)? {
                     Some(values) => Ok(values),
                     None => refuse(value.span(), "this is no tuple"),
                 }
@@ -184,17 +184,17 @@ impl Reader {
         out: &mut Vec<Stmt>,
     ) -> Result<()> {
         let structure = self.structure_of_value(init);
-        if let Some(needed) = ty.and_then(|ty| self.structure_of_type(ty)) {
-            if structure != Some(needed) {
-                return self.refuse_other_structure(init, needed);
+        if let Some(expected) = ty.and_then(|ty| self.structure_of_type(ty)) {
+            if structure != Some(expected) {
+                return self.refuse_other_structure(init, expected);
             }
         }
         let types = ty.filter(|_| structure.is_none()).map(types).transpose()?.flatten();
         let hints: Vec<Option<Scalar>> = types.iter().flatten().map(|ty| Some(*ty)).collect();
         let values = self.tuple_parts(init, &hints)?;
         if types.as_ref().is_some_and(|types| types.len() != values.len()) {
-            let needed = types.map_or(0, |types| types.len());
-            return refuse(init.span(), format!("{} values for {needed} types", values.len()));
+            let count = types.map_or(0, |types| types.len());
+            return refuse(init.span(), format!("{} values for {count} types", values.len()));
         }
         for (value, ty) in values.iter().zip(types.iter().flatten()) {
             if value.ty != *ty {
@@ -221,20 +221,20 @@ impl Reader {
             Pat::Wild(_) => Ok(()),
             Pat::Tuple(names) => {
                 if names.elems.len() != values.len() {
-                    let (names, found) = (names.elems.len(), values.len());
-                    return refuse(init.span(), format!("{names} names for {found} values"));
+                    let (names, count) = (names.elems.len(), values.len());
+                    return refuse(init.span(), format!("{names} names for {count} values"));
                 }
-                let mut seen = Vec::new();
+                let mut names_so_far = Vec::new();
                 for (name, value) in names.elems.iter().zip(values) {
                     let name = match name {
                         Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => name,
                         Pat::Wild(_) => continue,
                         other => return refuse(other.span(), "a tuple of names is needed here"),
                     };
-                    if seen.contains(&&name.ident) {
+                    if names_so_far.contains(&&name.ident) {
                         return refuse(name.span(), format!("`{}` is bound more than once here", name.ident));
                     }
-                    seen.push(&name.ident);
+                    names_so_far.push(&name.ident);
                     let variable = self.variable(&name.ident, value.ty, name.mutability.is_some());
                     out.push(Stmt::new(StmtKind::Set(variable, value), place_of(name.span())));
                 }

@@ -15,7 +15,7 @@ fn refused_statement(statement: &str) -> String {
     refused(&format!("#[kernel] fn f(o: &mut [u64], x: &mut [f32]) {{\n{statement}\n}}"))
 }
 
-fn read_statement(statement: &str) -> Result<Vec<usm_kernel_ir::Kernel>, usm_kernel_rust::Refused> {
+fn read_statement(statement: &str) -> Result<Vec<usm_kernel_ir::Kernel>, usm_kernel_rust::ReadError> {
     let source = format!("#[kernel] fn f(o: &mut [u64], x: &mut [f32]) {{\n{statement}\n}}");
     usm_kernel_rust::read(&source, "f.rs")
 }

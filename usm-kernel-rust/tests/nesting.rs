@@ -4,7 +4,7 @@ use std::thread;
 
 use proc_macro2::TokenStream;
 use usm_kernel_ir::{emit, proof, text, verify};
-use usm_kernel_rust::{Refused, kernel, read};
+use usm_kernel_rust::{ReadError, kernel, read};
 
 /// The repeated parts: before, in each level before the middle, the middle, in each level after it,
 /// after.
@@ -97,14 +97,14 @@ fn deep((_, [before, open, middle, close, after]): &Shape, levels: usize) -> Str
 }
 
 /// The answer, from a thread with a stack of this many bytes.
-fn on(stack: usize, text: String) -> Result<usize, Refused> {
+fn on(stack: usize, text: String) -> Result<usize, ReadError> {
     let reader = thread::Builder::new().stack_size(stack);
     let found = reader.spawn(move || read(&text, "deep.rs").map(|kernels| kernels.len()));
     found.expect("a thread").join().expect("no panic")
 }
 
 /// The depth that a refusal names.
-fn depth(refused: &Refused) -> Option<usize> {
+fn depth(refused: &ReadError) -> Option<usize> {
     let rest = refused.message.strip_prefix("nested ")?;
     rest.strip_suffix(" levels deep, 512 are allowed")?.parse().ok()
 }

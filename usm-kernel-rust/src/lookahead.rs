@@ -40,7 +40,7 @@ impl Reader {
     }
 
     fn structure_of_name(&self, name: &Ident) -> Option<usize> {
-        if let Some((_, of)) = self.ahead.borrow().iter().rev().find(|(known, _)| name == known) {
+        if let Some((_, of)) = self.lookahead.borrow().iter().rev().find(|(candidate, _)| name == candidate) {
             return *of;
         }
         match self.find(name).ok()? {
@@ -55,11 +55,11 @@ impl Reader {
     /// The structure that a block's last value is, with the names that the block declares.
     fn structure_of_block(&self, block: &syn::Block) -> Option<usize> {
         let (syn::Stmt::Expr(last, None), first) = block.stmts.split_last()? else { return None };
-        let mark = self.ahead.borrow().len();
+        let mark = self.lookahead.borrow().len();
         for stmt in first {
             let syn::Stmt::Local(local) = stmt else { continue };
             let (pattern, ty) = match &local.pat {
-                Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+                Pat::Type(annotation) => (&*annotation.pat, Some(&*annotation.ty)),
                 other => (other, None),
             };
             let of = match (ty, &local.init) {
@@ -69,7 +69,7 @@ impl Reader {
             };
             let name = |pattern: &Pat, of| {
                 if let Pat::Ident(name) = pattern {
-                    self.ahead.borrow_mut().push((name.ident.to_string(), of));
+                    self.lookahead.borrow_mut().push((name.ident.to_string(), of));
                 }
             };
             match pattern {
@@ -77,8 +77,8 @@ impl Reader {
                 one => name(one, of),
             }
         }
-        let found = self.structure_of_value(last);
-        self.ahead.borrow_mut().truncate(mark);
-        found
+        let structure = self.structure_of_value(last);
+        self.lookahead.borrow_mut().truncate(mark);
+        structure
     }
 }
