@@ -61,14 +61,14 @@ fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
                 if !both && has_hidden(stmt, first, second) {
                     return None;
                 }
-                let mut always = both;
+                let mut is_certain = both;
                 if !both {
                     let (rest, returns) = branches(&body[index + 1..])?;
-                    always = returns;
+                    is_certain = returns;
                     if first { &mut other } else { &mut then }.extend(rest);
                 }
                 out.push(Stmt::new(StmtKind::If { condition: condition.clone(), then, other }, stmt.place));
-                return Some((out, always));
+                return Some((out, is_certain));
             }
             _ if has_return(stmt) => return None,
             _ => out.push(stmt.clone()),
@@ -80,10 +80,10 @@ fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
 /// Whether a branch that continues contains a return.
 fn has_hidden(stmt: &Stmt, first: bool, second: bool) -> bool {
     let blocks = stmt.blocks();
-    let hidden = |index: usize, always: bool| {
-        !always && blocks.get(index).is_some_and(|block| block.iter().any(has_return))
+    let variable_of = |index: usize, is_certain: bool| {
+        !is_certain && blocks.get(index).is_some_and(|block| block.iter().any(has_return))
     };
-    hidden(0, first) || hidden(1, second)
+    variable_of(0, first) || variable_of(1, second)
 }
 
 /// Rewrites the returns of the statements for which `returns` holds, with a flag that says whether
@@ -121,13 +121,13 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
         };
         let leaves_loop = matches!(kind, StmtKind::While(..) | StmtKind::For { .. });
         out.push(Stmt { kind, place });
-        let returned = Expr::variable(flag, Scalar::Bool, place);
+        let has_returned = Expr::variable(flag, Scalar::Bool, place);
         if in_loop {
             // A return in a branch has already left this loop.
             if leaves_loop {
                 let leave = vec![Stmt::new(StmtKind::Break, place)];
                 out.push(Stmt::new(
-                    StmtKind::If { condition: returned, then: leave, other: Vec::new() },
+                    StmtKind::If { condition: has_returned, then: leave, other: Vec::new() },
                     place,
                 ));
             }
@@ -136,7 +136,7 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
         let rest = block(&body[index + 1..], false);
         if !rest.is_empty() {
             let goes_on = Expr {
-                kind: crate::kernel::ExprKind::Unary(Unary::Not, Box::new(returned)),
+                kind: crate::kernel::ExprKind::Unary(Unary::Not, Box::new(has_returned)),
                 ty: Scalar::Bool,
                 place,
             };
@@ -160,10 +160,10 @@ pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kern
         if !enters_again(&parts, &mut false) {
             return kernel;
         }
-        let apart = Uniformity::of(&kernel).jumps_apart(&kernel, |kind| matches!(kind, StmtKind::Return));
+        let jumps = Uniformity::of(&kernel).jumps_apart(&kernel, |kind| matches!(kind, StmtKind::Return));
         let mut returns = BTreeSet::new();
         in_phases(&parts, &mut |stmt| {
-            if apart.contains(&address(stmt)) == is_apart {
+            if jumps.contains(&address(stmt)) == is_apart {
                 returns.insert(address(stmt));
             }
         });
@@ -175,10 +175,10 @@ pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kern
         let mut body = vec![set(flag, false, place)];
         body.extend(flagged(&kernel.body, &|stmt| has_one_of(stmt, &returns), flag, false));
         let variable = Variable { name: "returned".into(), ty: Scalar::Bool, place };
-        let mut changed = kernel.into_owned();
-        changed.variables.push(variable);
-        changed.body = body;
-        kernel = Cow::Owned(changed);
+        let mut result = kernel.into_owned();
+        result.variables.push(variable);
+        result.body = body;
+        kernel = Cow::Owned(result);
     }
     kernel
 }
@@ -212,26 +212,26 @@ fn in_phases(parts: &[Part<'_>], visit: &mut dyn FnMut(&Stmt)) {
 
 /// Whether a phase may follow one in which items return.
 fn enters_again(parts: &[Part<'_>], is_left: &mut bool) -> bool {
-    let mut again = false;
+    let mut repeats = false;
     for part in parts {
         match part {
             Part::Items(stmts) => {
-                again |= *is_left;
+                repeats |= *is_left;
                 *is_left |= stmts.iter().any(|stmt| has_return(stmt));
             }
             Part::If(_, then, other) => {
                 let mut of_other = *is_left;
-                again |= enters_again(then, is_left) || enters_again(other, &mut of_other);
+                repeats |= enters_again(then, is_left) || enters_again(other, &mut of_other);
                 *is_left |= of_other;
             }
             Part::While(_, body) | Part::For(.., body) => {
                 // A round follows another one.
-                again |= enters_again(body, is_left) || enters_again(body, is_left);
+                repeats |= enters_again(body, is_left) || enters_again(body, is_left);
             }
             Part::Set(..) | Part::Break | Part::Continue | Part::Return => {}
         }
     }
-    again
+    repeats
 }
 
 fn has_one_of(stmt: &Stmt, addresses: &BTreeSet<usize>) -> bool {

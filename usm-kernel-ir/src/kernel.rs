@@ -452,16 +452,16 @@ impl Kernel {
     /// Arrays whose lengths the body reads, in order.
     #[must_use]
     pub fn lengths(&self) -> Vec<ArrayId> {
-        let mut found = Vec::new();
+        let mut logs = Vec::new();
         self.for_each(&mut |_| (), &mut |expr| {
             if let ExprKind::Len(array) = expr.kind {
-                if self.array(array).space.is_parameter() && !found.contains(&array) {
-                    found.push(array);
+                if self.array(array).space.is_parameter() && !logs.contains(&array) {
+                    logs.push(array);
                 }
             }
         });
-        found.sort_unstable();
-        found
+        logs.sort_unstable();
+        logs
     }
 
     /// Whether an array, a parameter, a variable or a value has this type.

@@ -47,9 +47,9 @@ pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     if !collects {
         return kernel;
     }
-    let mut lowered = kernel.into_owned();
-    let body = core::mem::take(&mut lowered.body);
-    let mut writer = Writer { own: lowered.arrays.len(), kernel: lowered, by };
+    let mut result = kernel.into_owned();
+    let body = core::mem::take(&mut result.body);
+    let mut writer = Writer { own: result.arrays.len(), kernel: result, by };
     let body = writer.block(body);
     writer.kernel.body = body;
     Cow::Owned(writer.kernel)
@@ -202,18 +202,18 @@ impl Writer {
 
     /// Stores each item's value, after all items have read the previous result.
     fn put(&mut self, site: &Site, value: Expr, out: &mut Vec<Stmt>) {
-        let known = self.fresh(site.ty, site.place);
-        out.push(site.set(known, value));
+        let variable = self.fresh(site.ty, site.place);
+        out.push(site.set(variable, value));
         out.push(site.barrier());
-        out.push(site.store(self.item(site.place), Expr::variable(known, site.ty, site.place)));
+        out.push(site.store(self.item(site.place), Expr::variable(variable, site.ty, site.place)));
         out.push(site.barrier());
     }
 
     /// The array for values of this type.
     fn scratch(&mut self, element: Scalar, place: Place) -> ArrayId {
-        let known = self.kernel.arrays.iter().skip(self.own).position(|array| array.element == element);
-        let index = known.map_or(self.kernel.arrays.len(), |place| self.own + place);
-        if known.is_none() {
+        let position = self.kernel.arrays.iter().skip(self.own).position(|array| array.element == element);
+        let index = position.map_or(self.kernel.arrays.len(), |place| self.own + place);
+        if position.is_none() {
             let space = Space::Local(self.items(place));
             self.kernel.arrays.push(Array { name: "collected".into(), element, space, place });
         }
@@ -299,9 +299,9 @@ impl Writer {
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         // The greatest power of two below the number of items.
         out.push(site.set(half, number(1, place)));
-        let doubled = || binary(Binary::Mul, step(), number(2, place));
-        let more = binary(Binary::Lt, doubled(), self.items(place));
-        out.push(Stmt::new(StmtKind::While(more, vec![site.set(half, doubled())]), place));
+        let twice_step = || binary(Binary::Mul, step(), number(2, place));
+        let more = binary(Binary::Lt, twice_step(), self.items(place));
+        out.push(Stmt::new(StmtKind::While(more, vec![site.set(half, twice_step())]), place));
         let item = self.item(place);
         let other = binary(Binary::Add, item.clone(), step());
         let both = binary(
@@ -310,35 +310,35 @@ impl Writer {
             binary(Binary::Lt, other.clone(), self.items(place)),
         );
         let sum = binary(operator, site.load(item.clone()), site.load(other));
-        let taken = Stmt::new(
+        let selection = Stmt::new(
             StmtKind::If { condition: both, then: vec![site.store(item, sum)], other: Vec::new() },
             place,
         );
-        let halved = site.set(half, binary(Binary::Div, step(), number(2, place)));
+        let half_step = site.set(half, binary(Binary::Div, step(), number(2, place)));
         let left = binary(Binary::Gt, step(), number(0, place));
-        out.push(Stmt::new(StmtKind::While(left, vec![taken, site.barrier(), halved]), place));
+        out.push(Stmt::new(StmtKind::While(left, vec![selection, site.barrier(), half_step]), place));
     }
 
     /// In each round an item combines with one at twice the distance before it.
     fn rounds(&mut self, site: &Site, operator: Binary, out: &mut Vec<Stmt>) {
         let place = site.place;
-        let (far, sum) = (self.fresh(Scalar::U64, place), self.fresh(site.ty, place));
-        let step = || Expr::variable(far, Scalar::U64, place);
+        let (partner, sum) = (self.fresh(Scalar::U64, place), self.fresh(site.ty, place));
+        let step = || Expr::variable(partner, Scalar::U64, place);
         let so_far = || Expr::variable(sum, site.ty, place);
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         let item = self.item(place);
         let before = site.load(binary(Binary::Sub, item.clone(), step()));
         let has = binary(Binary::Ge, item.clone(), step());
-        let taken = vec![site.set(sum, binary(operator, before, so_far()))];
+        let sums = vec![site.set(sum, binary(operator, before, so_far()))];
         let body = vec![
             site.set(sum, site.load(item.clone())),
-            Stmt::new(StmtKind::If { condition: has, then: taken, other: Vec::new() }, place),
+            Stmt::new(StmtKind::If { condition: has, then: sums, other: Vec::new() }, place),
             site.barrier(),
             site.store(item, so_far()),
             site.barrier(),
-            site.set(far, binary(Binary::Mul, step(), number(2, place))),
+            site.set(partner, binary(Binary::Mul, step(), number(2, place))),
         ];
-        out.push(site.set(far, number(1, place)));
+        out.push(site.set(partner, number(1, place)));
         let more = binary(Binary::Lt, step(), self.items(place));
         out.push(Stmt::new(StmtKind::While(more, body), place));
     }

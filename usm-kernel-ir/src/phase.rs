@@ -183,22 +183,22 @@ fn recomputed(kernel: &Kernel) -> Vec<bool> {
     let mut counts = vec![0_u32; kernel.variables.len()];
     let mut count = |stmt: &Stmt| stmt.sets().into_iter().for_each(|id| counts[id.0 as usize] += 1);
     kernel.for_each(&mut count, &mut |_| ());
-    let mut again = vec![false; kernel.variables.len()];
+    let mut is_function = vec![false; kernel.variables.len()];
     let mut note = |stmt: &Stmt| {
         if let StmtKind::Set(variable, value) = &stmt.kind {
             let at = variable.0 as usize;
-            again[at] = counts[at] == 1 && is_pure(value, &again);
+            is_function[at] = counts[at] == 1 && is_pure(value, &is_function);
         }
     };
     kernel.for_each(&mut note, &mut |_| ());
-    again
+    is_function
 }
 
-fn is_pure(expr: &Expr, again: &[bool]) -> bool {
+fn is_pure(expr: &Expr, is_function: &[bool]) -> bool {
     match &expr.kind {
         ExprKind::Load(..) => false,
-        ExprKind::Variable(variable) => again[variable.0 as usize],
-        _ => expr.operands().into_iter().all(|operand| is_pure(operand, again)),
+        ExprKind::Variable(variable) => is_function[variable.0 as usize],
+        _ => expr.operands().into_iter().all(|operand| is_pure(operand, is_function)),
     }
 }
 
@@ -224,7 +224,7 @@ fn exits(stmt: &Stmt, in_loop: bool) -> bool {
 
 /// Records for each variable the phases that use it, and the variables that the group reads or
 /// sets.
-fn uses(parts: &[Part<'_>], phase: &mut u32, users: &mut Vec<Vec<u32>>, grouped: &mut Vec<VarId>) {
+fn uses(parts: &[Part<'_>], phase: &mut u32, users: &mut Vec<Vec<u32>>, of_groups: &mut Vec<VarId>) {
     for part in parts {
         match part {
             Part::Items(body) => {
@@ -247,32 +247,32 @@ fn uses(parts: &[Part<'_>], phase: &mut u32, users: &mut Vec<Vec<u32>>, grouped:
                 *phase += 1;
             }
             Part::Set(variable, value) => {
-                of_group(value, grouped);
-                grouped.push(*variable);
+                of_group(value, of_groups);
+                of_groups.push(*variable);
             }
             Part::If(condition, then, other) => {
-                of_group(condition, grouped);
-                uses(then, phase, users, grouped);
-                uses(other, phase, users, grouped);
+                of_group(condition, of_groups);
+                uses(then, phase, users, of_groups);
+                uses(other, phase, users, of_groups);
             }
             Part::While(condition, body) => {
-                of_group(condition, grouped);
-                uses(body, phase, users, grouped);
+                of_group(condition, of_groups);
+                uses(body, phase, users, of_groups);
             }
             Part::For(variable, bounds, body) => {
-                bounds.iter().for_each(|bound| of_group(bound, grouped));
-                grouped.push(*variable);
-                uses(body, phase, users, grouped);
+                bounds.iter().for_each(|bound| of_group(bound, of_groups));
+                of_groups.push(*variable);
+                uses(body, phase, users, of_groups);
             }
             Part::Break | Part::Continue | Part::Return => {}
         }
     }
 }
 
-fn of_group(expr: &Expr, grouped: &mut Vec<VarId>) {
+fn of_group(expr: &Expr, variables: &mut Vec<VarId>) {
     expr.for_each(&mut |expr| {
         if let ExprKind::Variable(variable) = expr.kind {
-            grouped.push(variable);
+            variables.push(variable);
         }
     });
 }
@@ -296,14 +296,14 @@ pub fn needed(kernel: &Kernel, homes: &[Home], variable: VarId, used: &mut Vec<V
 
 /// The variables that a recomputation reads, the first one last.
 fn reads(kernel: &Kernel, homes: &[Home], variable: VarId) -> Vec<VarId> {
-    let mut found = Vec::new();
+    let mut variables = Vec::new();
     if homes.get(variable.0 as usize) == Some(&Home::Again) {
         if let Some(value) = definition(&kernel.body, variable) {
-            of_group(value, &mut found);
+            of_group(value, &mut variables);
         }
     }
-    found.reverse();
-    found
+    variables.reverse();
+    variables
 }
 
 /// The variables that are the same for the items of a row of a group.

@@ -23,10 +23,10 @@ impl Kernel {
             return Vec::new();
         }
         let copies = self.copies();
-        let mut found = BTreeSet::new();
+        let mut strides = BTreeSet::new();
         let mut note = |operator, expr: &Expr| match &expr.kind {
-            ExprKind::Binary { operator: known, left: one, right: two } if *known == operator => {
-                found.extend([one, two].into_iter().flat_map(|side| same(&copies, side)));
+            ExprKind::Binary { operator: other, left: one, right: two } if *other == operator => {
+                strides.extend([one, two].into_iter().flat_map(|side| same(&copies, side)));
             }
             _ => {}
         };
@@ -34,9 +34,9 @@ impl Kernel {
         self.for_each(
             &mut |stmt| {
                 let StmtKind::Set(variable, value) = &stmt.kind else { return };
-                let mut again = false;
-                value.for_each(&mut |expr| again |= expr.kind == ExprKind::Variable(*variable));
-                if again {
+                let mut changes = false;
+                value.for_each(&mut |expr| changes |= expr.kind == ExprKind::Variable(*variable));
+                if changes {
                     value.for_each(&mut |expr| {
                         note(Binary::Add, expr);
                         note(Binary::Sub, expr);
@@ -45,30 +45,30 @@ impl Kernel {
             },
             &mut |_| (),
         );
-        found.retain(|id| self.value(*id).ty.is_integer());
-        found.into_iter().collect()
+        strides.retain(|id| self.value(*id).ty.is_integer());
+        strides.into_iter().collect()
     }
 
     /// For each variable, the scalars that are set to it.
     fn copies(&self) -> Vec<BTreeSet<ValueId>> {
         let mut copies = alloc::vec![BTreeSet::new(); self.variables.len()];
         loop {
-            let mut grown = Vec::new();
+            let mut products = Vec::new();
             self.for_each(
                 &mut |stmt| {
                     if let StmtKind::Set(variable, value) = &stmt.kind {
                         let new = same(&copies, value);
                         if !new.is_subset(&copies[variable.0 as usize]) {
-                            grown.push((*variable, new));
+                            products.push((*variable, new));
                         }
                     }
                 },
                 &mut |_| (),
             );
-            if grown.is_empty() {
+            if products.is_empty() {
                 return copies;
             }
-            for (VarId(variable), new) in grown {
+            for (VarId(variable), new) in products {
                 copies[variable as usize].extend(new);
             }
         }
@@ -93,7 +93,7 @@ fn stores_in_loop(stmt: &Stmt) -> bool {
 
 /// Whether a block stores to an array.
 pub(crate) fn stores(body: &[Stmt]) -> bool {
-    let mut found = false;
-    for_each(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Store { .. }), &mut |_| ());
-    found
+    let mut has_query = false;
+    for_each(body, &mut |stmt| has_query |= matches!(stmt.kind, StmtKind::Store { .. }), &mut |_| ());
+    has_query
 }

@@ -80,7 +80,7 @@ impl Kernel {
     /// The structure of a parameter.
     #[must_use]
     pub fn structure(&self, parameter: Parameter) -> Option<&Structure> {
-        self.structures.iter().find(|(known, _)| *known == parameter).map(|(_, structure)| structure)
+        self.structures.iter().find(|(other, _)| *other == parameter).map(|(_, structure)| structure)
     }
 
     /// The name of an argument.
@@ -148,12 +148,12 @@ impl Kernel {
     /// without the arrays for what is printed.
     #[must_use]
     pub fn arguments(&self) -> Vec<Parameter> {
-        let mut hidden: Vec<Parameter> =
+        let mut others: Vec<Parameter> =
             self.logs().into_iter().map(|(id, _)| Parameter::Array(id)).collect();
         for (first, _) in &self.structures {
-            hidden.extend(self.members(*first).into_iter().flat_map(|(_, members)| members.iter().skip(1)));
+            others.extend(self.members(*first).into_iter().flat_map(|(_, members)| members.iter().skip(1)));
         }
-        self.parameters.iter().copied().filter(|parameter| !hidden.contains(parameter)).collect()
+        self.parameters.iter().copied().filter(|parameter| !others.contains(parameter)).collect()
     }
 
     /// The position of an array among the [arguments](Self::arguments), and its elements for one
@@ -169,7 +169,7 @@ impl Kernel {
             }
         }
         let arguments = self.arguments();
-        let position = arguments.iter().position(|found| *found == Parameter::Array(first.0));
+        let position = arguments.iter().position(|other| *other == Parameter::Array(first.0));
         (position.unwrap_or(0), first.1)
     }
 
@@ -189,7 +189,7 @@ impl Kernel {
             let Some((_, columns)) = self.columns(*id).filter(|(_, arrays)| arrays.len() > 1) else {
                 continue;
             };
-            let at = |id: &ArrayId| arrays.iter().position(|known| known == id);
+            let at = |id: &ArrayId| arrays.iter().position(|other| other == id);
             let places: Vec<usize> = columns.iter().filter_map(at).collect();
             let Some(mut whole) = places.first().and_then(|first| after.get(*first)).cloned() else {
                 continue;

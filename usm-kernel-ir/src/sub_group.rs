@@ -70,8 +70,8 @@ impl SubGroups {
     /// # Errors
     /// A width that is no power of two up to 64.
     pub fn of_any_group(dimensions: u8, width: u64) -> Result<Self, String> {
-        let known = Self::new(&[width.max(1)], width)?;
-        Ok(Self { group: vec![0; usize::from(dimensions)], ..known })
+        let shape = Self::new(&[width.max(1)], width)?;
+        Ok(Self { group: vec![0; usize::from(dimensions)], ..shape })
     }
 
     /// Whether all sub-groups have the whole width.
@@ -215,7 +215,7 @@ impl SubGroups {
         let (own, last) = (self.lane(place), self.width - 1);
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         let inside = |lane: Expr| binary(Binary::And, lane, number(last, place));
-        let chosen = |condition: Expr, lane: Expr, own: Expr| Expr {
+        let select = |condition: Expr, lane: Expr, own: Expr| Expr {
             kind: ExprKind::Select {
                 condition: Box::new(condition),
                 then: Box::new(lane),
@@ -230,25 +230,25 @@ impl SubGroups {
             Lane::Up(by) => {
                 let (has, before) =
                     (binary(Binary::Ge, own.clone(), by.clone()), binary(Binary::Sub, own.clone(), by));
-                inside(chosen(has, before, own))
+                inside(select(has, before, own))
             }
             Lane::Down(by) => {
                 let left = binary(Binary::Sub, self.size(place), number(1, place));
                 let left = binary(Binary::Sub, left, own.clone());
                 let (has, behind) =
                     (binary(Binary::Ge, left, by.clone()), binary(Binary::Add, own.clone(), by));
-                inside(chosen(has, behind, own))
+                inside(select(has, behind, own))
             }
         };
         // Evaluated before the barrier, as the value is.
-        let known = fresh(kernel, Scalar::U64, place);
-        out.push(Stmt::new(StmtKind::Set(known, from), place));
+        let variable = fresh(kernel, Scalar::U64, place);
+        out.push(Stmt::new(StmtKind::Set(variable, from), place));
         let (scratch, first) = self.put(kernel, value, out);
         let other =
-            self.load_lane(scratch, ty, first, inside(Expr::variable(known, Scalar::U64, place)), place);
-        let found = fresh(kernel, ty, place);
-        out.push(Stmt::new(StmtKind::Set(found, other), place));
-        Expr::variable(found, ty, place)
+            self.load_lane(scratch, ty, first, inside(Expr::variable(variable, Scalar::U64, place)), place);
+        let partner = fresh(kernel, ty, place);
+        out.push(Stmt::new(StmtKind::Set(partner, other), place));
+        Expr::variable(partner, ty, place)
     }
 
     /// Stores each item's value, after all items have read the previous one. Returns the array, and
@@ -256,13 +256,13 @@ impl SubGroups {
     fn put(&self, kernel: &mut Kernel, value: Expr, out: &mut Vec<Stmt>) -> (ArrayId, VarId) {
         let (place, ty) = (value.place, value.ty);
         let items = self.items(place);
-        let known = kernel.arrays.iter().position(|array| {
+        let position = kernel.arrays.iter().position(|array| {
             array.name == SCRATCH && array.element == ty && {
                 matches!(&array.space, Space::Local(len) if len.kind == items.kind)
             }
         });
-        let scratch = ArrayId(known.unwrap_or(kernel.arrays.len()) as u32);
-        if known.is_none() {
+        let scratch = ArrayId(position.unwrap_or(kernel.arrays.len()) as u32);
+        if position.is_none() {
             kernel.arrays.push(Array {
                 name: SCRATCH.into(),
                 element: ty,

@@ -54,7 +54,7 @@ pub(crate) fn address(stmt: &Stmt) -> usize {
 
 /// The end of a divergence: some items do not reach the following statements.
 #[derive(Clone, Copy, Default)]
-struct Parted {
+struct Divergence {
     /// Until the end of the innermost loop's body.
     round: Option<Place>,
     /// Until the end of the innermost loop.
@@ -63,7 +63,7 @@ struct Parted {
     kernel: Option<Place>,
 }
 
-impl Parted {
+impl Divergence {
     fn any(self) -> Option<Place> {
         self.kernel.or(self.of_loop).or(self.round)
     }
@@ -79,13 +79,13 @@ impl Uniformity {
     /// Finds the variables that differ.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Self {
-        let mut found = Self { varying: vec![None; kernel.variables.len()] };
+        let mut result = Self { varying: vec![None; kernel.variables.len()] };
         // A round adds a variable, or is the last one.
         loop {
-            let before = found.varying.iter().flatten().count();
-            let _ = found.block(kernel, &kernel.body, None, &mut |_, _, _| ());
-            if found.varying.iter().flatten().count() == before {
-                return found;
+            let before = result.varying.iter().flatten().count();
+            let _ = result.block(kernel, &kernel.body, None, &mut |_, _, _| ());
+            if result.varying.iter().flatten().count() == before {
+                return result;
             }
         }
     }
@@ -119,17 +119,17 @@ impl Uniformity {
     /// Refuses barriers that not all items of a group reach.
     pub(crate) fn barriers(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let mut first = None;
-        let mut again = self.clone();
-        let _ = again.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
-            first = first.or(parted.filter(|_| stmt.is_barrier()).map(|parted| (stmt.place, parted)));
+        let mut state = self.clone();
+        let _ = state.block(kernel, &kernel.body, None, &mut |_, stmt, jump| {
+            first = first.or(jump.filter(|_| stmt.is_barrier()).map(|jump| (stmt.place, jump)));
         });
-        let Some((barrier, parted)) = first else { return Ok(()) };
+        let Some((barrier, jump)) = first else { return Ok(()) };
         Err(Refusal::with(
             barrier,
-            parted,
+            jump,
             format!(
                 "not all work-items of a group reach this barrier: they part at {}; move it out of the condition",
-                kernel.locate(parted)
+                kernel.locate(jump)
             ),
         ))
     }
@@ -137,9 +137,9 @@ impl Uniformity {
     /// The addresses of the statements that all items of a group run together: loops with equal
     /// rounds, and others whose indices are equal, so that all items or none are outside.
     pub(crate) fn together(&self, kernel: &Kernel) -> BTreeSet<usize> {
-        let (mut all, mut parted) = (BTreeSet::new(), BTreeSet::new());
-        let mut again = self.clone();
-        let _ = again.block(kernel, &kernel.body, None, &mut |found, stmt, control| {
+        let (mut all, mut jumps) = (BTreeSet::new(), BTreeSet::new());
+        let mut state = self.clone();
+        let _ = state.block(kernel, &kernel.body, None, &mut |found, stmt, control| {
             let mut varies = control.is_some();
             let mut note = |expr: &Expr| varies |= found.varies(kernel, expr).is_some();
             match &stmt.kind {
@@ -161,21 +161,21 @@ impl Uniformity {
                 }
                 _ => stmt.for_each_expr(&mut note),
             }
-            if varies { &mut parted } else { &mut all }.insert(address(stmt));
+            if varies { &mut jumps } else { &mut all }.insert(address(stmt));
         });
-        &all - &parted
+        &all - &jumps
     }
 
     /// The addresses of the jumps of a kind that not all items of a group reach together.
     pub(crate) fn jumps_apart(&self, kernel: &Kernel, is_meant: fn(&StmtKind) -> bool) -> BTreeSet<usize> {
-        let mut apart = BTreeSet::new();
-        let mut again = self.clone();
-        let _ = again.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
+        let mut jumps = BTreeSet::new();
+        let mut state = self.clone();
+        let _ = state.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
             if parted.is_some() && is_meant(&stmt.kind) {
-                apart.insert(address(stmt));
+                jumps.insert(address(stmt));
             }
         });
-        apart
+        jumps
     }
 
     /// The start of a condition or bound that differs between items: there they part, wherever the
@@ -203,17 +203,17 @@ impl Uniformity {
         body: &[Stmt],
         mut control: Option<Place>,
         report: Report<'_>,
-    ) -> Parted {
-        let mut parted = Parted::default();
+    ) -> Divergence {
+        let mut divergence = Divergence::default();
         for stmt in body {
-            let here = self.stmt(kernel, stmt, control, report);
-            parted.add(here);
-            control = control.or(here.any());
+            let inner = self.stmt(kernel, stmt, control, report);
+            divergence.add(inner);
+            control = control.or(inner.any());
         }
-        parted
+        divergence
     }
 
-    fn stmt(&mut self, kernel: &Kernel, stmt: &Stmt, control: Option<Place>, report: Report<'_>) -> Parted {
+    fn stmt(&mut self, kernel: &Kernel, stmt: &Stmt, control: Option<Place>, report: Report<'_>) -> Divergence {
         report(self, stmt, control);
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
@@ -236,9 +236,9 @@ impl Uniformity {
             }
             StmtKind::If { condition, then, other } => {
                 let control = control.or(self.parts(kernel, condition));
-                let mut parted = self.block(kernel, then, control, report);
-                parted.add(self.block(kernel, other, control, report));
-                return parted;
+                let mut divergence = self.block(kernel, then, control, report);
+                divergence.add(self.block(kernel, other, control, report));
+                return divergence;
             }
             StmtKind::While(condition, body) => {
                 let reason = control.or(self.parts(kernel, condition));
@@ -249,17 +249,17 @@ impl Uniformity {
                 let reason = control.or(bounds);
                 // Inside, the value is this loop's, whatever others do with the variable.
                 let at = variable.0 as usize;
-                let elsewhere = core::mem::replace(&mut self.varying[at], reason);
-                let parted = self.rounds(kernel, (stmt, body), reason, report);
-                self.set(*variable, elsewhere);
-                return parted;
+                let outer = core::mem::replace(&mut self.varying[at], reason);
+                let divergence = self.rounds(kernel, (stmt, body), reason, report);
+                self.set(*variable, outer);
+                return divergence;
             }
-            StmtKind::Break => return Parted { of_loop: control, ..Parted::default() },
-            StmtKind::Continue => return Parted { round: control, ..Parted::default() },
-            StmtKind::Return => return Parted { kernel: control, ..Parted::default() },
+            StmtKind::Break => return Divergence { of_loop: control, ..Divergence::default() },
+            StmtKind::Continue => return Divergence { round: control, ..Divergence::default() },
+            StmtKind::Return => return Divergence { kernel: control, ..Divergence::default() },
             StmtKind::Barrier { .. } => {}
         }
-        Parted::default()
+        Divergence::default()
     }
 
     /// The body of a loop: an item that left in one round is missing in the next.
@@ -269,17 +269,17 @@ impl Uniformity {
         (stmt, body): (&Stmt, &[Stmt]),
         control: Option<Place>,
         report: Report<'_>,
-    ) -> Parted {
+    ) -> Divergence {
         let first = self.block(kernel, body, control, report);
-        let missing = first.of_loop.or(first.kernel);
-        if control.is_none() && missing.is_some() {
-            report(self, stmt, missing);
-            let _ = self.block(kernel, body, missing, report);
+        let cause = first.of_loop.or(first.kernel);
+        if control.is_none() && cause.is_some() {
+            report(self, stmt, cause);
+            let _ = self.block(kernel, body, cause, report);
         }
         // An item that left keeps the number of its last iteration.
         if let StmtKind::For { variable, .. } = &stmt.kind {
-            self.set(*variable, missing);
+            self.set(*variable, cause);
         }
-        Parted { kernel: first.kernel, ..Parted::default() }
+        Divergence { kernel: first.kernel, ..Divergence::default() }
     }
 }

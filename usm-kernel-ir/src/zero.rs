@@ -22,31 +22,31 @@ pub(crate) fn with_zeros(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     if needs.is_empty() {
         return Cow::Borrowed(kernel);
     }
-    let mut zeroed = kernel.clone();
-    let body = core::mem::take(&mut zeroed.body);
+    let mut result = kernel.clone();
+    let body = core::mem::take(&mut result.body);
     let mut out = Vec::new();
     let (local, private): (Vec<Need>, Vec<Need>) =
         needs.into_iter().partition(|need| matches!(kernel.array(need.array).space, Space::Local(_)));
-    for alike in local.chunk_by(|one, two| one.unless == two.unless) {
-        let place = kernel.array(alike[0].array).place;
+    for needs_of_one in local.chunk_by(|one, two| one.unless == two.unless) {
+        let place = kernel.array(needs_of_one[0].array).place;
         let mut stmts = Vec::new();
-        for need in alike {
+        for need in needs_of_one {
             let Space::Local(len) = &kernel.array(need.array).space else { continue };
             stmts.push(match by {
                 By::One => {
                     let fill =
-                        fill(&mut zeroed, need.array, [number(0, place), len.clone(), number(1, place)]);
+                        fill(&mut result, need.array, [number(0, place), len.clone(), number(1, place)]);
                     let first = Expr::binary(Binary::Eq, item(kernel, place), number(0, place), place);
                     Stmt::new(StmtKind::If { condition: first, then: vec![fill], other: Vec::new() }, place)
                 }
                 By::All => {
                     let bounds = [item(kernel, place), len.clone(), items(kernel, place)];
-                    fill(&mut zeroed, need.array, bounds)
+                    fill(&mut result, need.array, bounds)
                 }
             });
         }
         stmts.push(Stmt::new(StmtKind::Barrier { local: true, global: false }, place));
-        match alike[0].unless.as_ref().and_then(|sizes| differs(sizes, place)) {
+        match needs_of_one[0].unless.as_ref().and_then(|sizes| differs(sizes, place)) {
             Some(other) => {
                 out.push(Stmt::new(StmtKind::If { condition: other, then: stmts, other: Vec::new() }, place))
             }
@@ -55,19 +55,19 @@ pub(crate) fn with_zeros(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     }
     let mut private: Vec<ArrayId> = private.into_iter().map(|need| need.array).collect();
     for stmt in body {
-        let (here, later): (Vec<ArrayId>, Vec<ArrayId>) =
+        let (here, others): (Vec<ArrayId>, Vec<ArrayId>) =
             private.into_iter().partition(|array| names(&stmt, *array));
         for array in here {
             let Space::Private(len) = kernel.array(array).space else { continue };
             let place = kernel.array(array).place;
             let bounds = [number(0, place), number(len, place), number(1, place)];
-            out.push(fill(&mut zeroed, array, bounds));
+            out.push(fill(&mut result, array, bounds));
         }
-        private = later;
+        private = others;
         out.push(stmt);
     }
-    zeroed.body = out;
-    Cow::Owned(zeroed)
+    result.body = out;
+    Cow::Owned(result)
 }
 
 /// A loop that sets elements of an array to zero.

@@ -67,17 +67,17 @@ pub(super) struct Checks {
 impl Checks {
     /// The number of the place of a checked index.
     pub(super) fn number(&self, array: ArrayId, place: Place) -> Option<u32> {
-        self.places.iter().position(|found| *found == (array, place)).map(|place| place as u32 + 1)
+        self.places.iter().position(|other| *other == (array, place)).map(|place| place as u32 + 1)
     }
 
     /// Whether a statement has a checked index.
     pub(super) fn has_checked_index(&self, stmt: &Stmt) -> bool {
-        let mut found = false;
+        let mut has_checks = false;
         let stmts = core::slice::from_ref(stmt);
         for_each(
             stmts,
             &mut |stmt| {
-                found |= match &stmt.kind {
+                has_checks |= match &stmt.kind {
                     StmtKind::Store { array, .. }
                     | StmtKind::Atomic { array, .. }
                     | StmtKind::CompareExchange { array, .. } => self.number(*array, stmt.place).is_some(),
@@ -88,10 +88,10 @@ impl Checks {
         );
         for_each(stmts, &mut |_| (), &mut |expr| {
             if let ExprKind::Load(array, _) = expr.kind {
-                found |= self.number(array, expr.place).is_some();
+                has_checks |= self.number(array, expr.place).is_some();
             }
         });
-        found
+        has_checks
     }
 }
 
@@ -169,8 +169,8 @@ pub fn opencl_c(kernel: &Kernel, claims: &Claims) -> String {
 /// [`host_c`](super::host_c) describes it. `arrays` has an additional last address, of the five
 /// words. No group starts after an index outside.
 #[must_use]
-pub fn host_c(kernel: &Kernel, claims: &Claims, apart: bool) -> String {
-    c::host(&Entry::checked(kernel, claims), apart)
+pub fn host_c(kernel: &Kernel, claims: &Claims, disjoint: bool) -> String {
+    c::host(&Entry::checked(kernel, claims), disjoint)
 }
 
 /// The function in CUDA C++.

@@ -67,8 +67,8 @@ pub fn function(kernel: &Kernel) -> String {
 /// own, and those for its collective operations.
 #[must_use]
 pub fn locals(kernel: &Kernel) -> Vec<(Scalar, Expr)> {
-    let lowered = lower(kernel, By::All);
-    let arrays = lowered.arrays.iter().filter_map(|array| match &array.space {
+    let kernel_of_groups = lower(kernel, By::All);
+    let arrays = kernel_of_groups.arrays.iter().filter_map(|array| match &array.space {
         Space::Local(len) => Some((array.element, len.clone())),
         _ => None,
     });

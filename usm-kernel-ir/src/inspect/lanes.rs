@@ -54,8 +54,8 @@ impl Lanes {
     /// The second where the first is true, else the third.
     fn select(self, one: Self, two: Self) -> Self {
         match self {
-            Self::One(chosen) => {
-                if chosen != 0 {
+            Self::One(is_true) => {
+                if is_true != 0 {
                     one
                 } else {
                     two
@@ -80,8 +80,8 @@ impl Lanes {
             *self = Self::Many(vec![word; mask.lanes.len()]);
         }
         if let Self::Many(words) = self {
-            for (lane, (word, taken)) in words.iter_mut().zip(&mask.lanes).enumerate() {
-                if *taken {
+            for (lane, (word, is_active)) in words.iter_mut().zip(&mask.lanes).enumerate() {
+                if *is_active {
                     *word = from.get(lane);
                 }
             }

@@ -155,8 +155,8 @@ pub(crate) fn follows_from_memory(kernel: &Kernel, array: ArrayId) -> bool {
 pub struct Inspector {
     kernel: Kernel,
     claims: Claims,
-    orders: Vec<Kept<Vec<ArrayId>, Verdict>>,
-    bounds: Vec<Kept<Vec<usize>, Vec<usize>>>,
+    orders: Vec<OpenQuestion<Vec<ArrayId>, Verdict>>,
+    bounds: Vec<OpenQuestion<Vec<usize>, Vec<usize>>>,
 }
 
 /// Answers that an [`Inspector`] keeps for each set of accesses.
@@ -164,7 +164,7 @@ const KEPT: usize = 16;
 
 /// A question about some accesses, their plan, and answers for launches, the latest one last.
 #[derive(Clone, Debug)]
-struct Kept<Q, A> {
+struct OpenQuestion<Q, A> {
     question: Q,
     plan: Result<Plan, Doubt>,
     /// The plan for the accesses that all launches have, of an unordered array.
@@ -219,10 +219,10 @@ impl Inspector {
     /// The arrays of a launch that conditions leave open, as questions to inspections. What is
     /// unknown about an unordered array must not hide what is known about another one.
     fn questions(&self, shape: &Shape<'_>) -> Vec<Vec<ArrayId>> {
-        let (unordered, others): (Vec<ArrayId>, Vec<ArrayId>) =
+        let (candidates, others): (Vec<ArrayId>, Vec<ArrayId>) =
             self.claims.open_arrays(shape).into_iter().partition(|array| self.is_unordered(*array));
         let others = Some(others).filter(|others| !others.is_empty());
-        others.into_iter().chain(unordered.into_iter().map(|array| Vec::from([array]))).collect()
+        others.into_iter().chain(candidates.into_iter().map(|array| Vec::from([array]))).collect()
     }
 
     fn is_unordered(&self, array: ArrayId) -> bool {
@@ -231,25 +231,25 @@ impl Inspector {
 
     fn order_of(&mut self, arrays: Vec<ArrayId>, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
         let kernel = &self.kernel;
-        let at = match self.orders.iter().position(|kept| kept.question == arrays) {
+        let at = match self.orders.iter().position(|answer| answer.question == arrays) {
             Some(at) => at,
             None => {
                 let plan = Plan::new(kernel, Targets::Order(&arrays));
                 let is_unordered = arrays.iter().all(|array| self.claims.unordered.contains(array));
                 let sure = is_unordered.then(|| sure_plan(kernel, &arrays)).flatten();
-                self.orders.push(Kept::new(kernel, (arrays.clone(), &arrays), plan, sure));
+                self.orders.push(OpenQuestion::new(kernel, (arrays.clone(), &arrays), plan, sure));
                 self.orders.len() - 1
             }
         };
-        let run = |kept: &Kept<Vec<ArrayId>, Verdict>| {
-            let inspected = |plan| run::run(kernel, plan, &kept.question, shape, MOST_STEPS);
-            let verdict = match &kept.plan {
+        let run = |answer: &OpenQuestion<Vec<ArrayId>, Verdict>| {
+            let inspected = |plan| run::run(kernel, plan, &answer.question, shape, MOST_STEPS);
+            let verdict = match &answer.plan {
                 Ok(plan) => inspected(plan),
                 Err(doubt) => Verdict::Undecided(doubt.clone()),
             };
             // What memory decides must not hide a race that it does not.
             let is_of_memory = matches!(verdict, Verdict::Undecided(Doubt::Memory(_) | Doubt::Possible(_)));
-            let sure = kept.sure.as_ref().filter(|_| is_of_memory).map(inspected);
+            let sure = answer.sure.as_ref().filter(|_| is_of_memory).map(inspected);
             sure.filter(|sure| matches!(sure, Verdict::Race(_))).unwrap_or(verdict)
         };
         self.orders[at].answer(shape, first, run)
@@ -286,13 +286,13 @@ impl Inspector {
         }
         let (kernel, claims) = (&self.kernel, &self.claims);
         let target = |place: &usize| (claims.bounds[*place].array, claims.bounds[*place].place);
-        let at = match self.bounds.iter().position(|kept| kept.question == open) {
+        let at = match self.bounds.iter().position(|answer| answer.question == open) {
             Some(at) => at,
             None => {
                 let targets: Vec<_> = open.iter().map(target).collect();
                 let arrays: Vec<ArrayId> = targets.iter().map(|(array, _)| *array).collect();
                 let plan = Plan::new(kernel, Targets::Bounds(&targets));
-                self.bounds.push(Kept::new(kernel, (open.clone(), &arrays), plan, None));
+                self.bounds.push(OpenQuestion::new(kernel, (open.clone(), &arrays), plan, None));
                 self.bounds.len() - 1
             }
         };
@@ -305,7 +305,7 @@ impl Inspector {
         if !self.bounds[at].plan.as_ref().is_ok_and(knows_some) {
             return open;
         }
-        let run = |Kept { question: open, plan, .. }: &Kept<Vec<usize>, Vec<usize>>| {
+        let run = |OpenQuestion { question: open, plan, .. }: &OpenQuestion<Vec<usize>, Vec<usize>>| {
             let outside = |plan| run::outside(kernel, plan, shape, MOST_STEPS);
             match plan.as_ref().ok().and_then(|plan| Some((plan, outside(plan)?))) {
                 Some((plan, outside)) => {
@@ -322,7 +322,7 @@ impl Inspector {
     }
 }
 
-impl<Q, A: Clone> Kept<Q, A> {
+impl<Q, A: Clone> OpenQuestion<Q, A> {
     fn new(
         kernel: &Kernel,
         (question, arrays): (Q, &[ArrayId]),
@@ -353,10 +353,10 @@ impl<Q, A: Clone> Kept<Q, A> {
         let counts = [shape.global.len() as u64, shape.local.len() as u64].map(Some).into_iter();
         let sizes = counts.chain(shape.global.iter().chain(shape.local).map(|size| Some(*size)));
         let key: Vec<u64> = sizes.chain(lengths).chain(values).map(Option::unwrap_or_default).collect();
-        if let Some(at) = self.answers.iter().position(|(known, _)| *known == key) {
-            let found = self.answers.remove(at);
-            let answer = found.1.clone();
-            self.answers.push(found);
+        if let Some(at) = self.answers.iter().position(|(other, _)| *other == key) {
+            let entry = self.answers.remove(at);
+            let answer = entry.1.clone();
+            self.answers.push(entry);
             return Some(answer);
         }
         if !first && !self.asked.contains(&key) {

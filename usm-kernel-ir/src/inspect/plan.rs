@@ -112,15 +112,15 @@ impl Plan {
         }
         let nodes = planner.block(&kernel.body)?;
         let exact = planner.exact || matches!(targets, Targets::Sure(_));
-        let mut needed = vec![false; kernel.variables.len()];
+        let mut matters = vec![false; kernel.variables.len()];
         loop {
-            let before = needed.iter().filter(|needed| **needed).count();
-            mark(&nodes, &mut needed);
-            if needed.iter().filter(|needed| **needed).count() == before {
+            let before = matters.iter().filter(|matters| **matters).count();
+            mark(&nodes, &mut matters);
+            if matters.iter().filter(|matters| **matters).count() == before {
                 break;
             }
         }
-        let nodes = prune(nodes, &needed);
+        let nodes = prune(nodes, &matters);
         let has_barriers = has_barrier(&nodes);
         Ok(Self { nodes, exact, has_barriers, unknown: planner.unknown })
     }
@@ -207,9 +207,9 @@ fn set_home((variable, own): (VarId, bool), rest: &[Stmt], depth: u32, all: &[u3
     if own || depth <= homes[at] {
         return;
     }
-    let mut here = vec![0; all.len()];
-    count(rest, &mut here);
-    if here[at] == all[at] {
+    let mut positions = vec![0; all.len()];
+    count(rest, &mut positions);
+    if positions[at] == all[at] {
         homes[at] = depth;
     }
 }
@@ -237,10 +237,10 @@ impl Planner<'_> {
     /// Whether a value follows from memory. Floating point numbers count as such, because their
     /// last bits may differ between devices.
     fn is_open(&self, expr: &Expr) -> bool {
-        let mut found = false;
+        let mut has_load = false;
         expr.for_each(&mut |one| {
-            found |= one.ty.is_float();
-            found |= match &one.kind {
+            has_load |= one.ty.is_float();
+            has_load |= match &one.kind {
                 ExprKind::Variable(variable) => self.open[variable.0 as usize],
                 ExprKind::Load(array, _) => !matches!(self.kernel.array(*array).space, Space::Extent(_)),
                 ExprKind::Math(function, _) => !function.counts(),
@@ -248,7 +248,7 @@ impl Planner<'_> {
                 _ => false,
             };
         });
-        found
+        has_load
     }
 
     /// Whether a loop stands for one round: its condition is open, or an open condition leaves it.
@@ -297,13 +297,13 @@ impl Planner<'_> {
     /// Marks the variables that a block of this depth makes open. `around` is the depth of the
     /// innermost block under an open condition, or 0. What is set there is open behind that block,
     /// where the variable still exists, and known inside it.
-    fn open_in(&mut self, body: &[Stmt], depth: u32, around: u32) {
+    fn open_in(&mut self, body: &[Stmt], depth: u32, loop_depth: u32) {
         for stmt in body {
-            let within = |open: bool| if open { depth + 1 } else { around };
+            let within = |open: bool| if open { depth + 1 } else { loop_depth };
             match &stmt.kind {
                 StmtKind::Set(variable, value) => {
                     let open = self.is_open(value);
-                    self.open[variable.0 as usize] |= open || around > self.homes[variable.0 as usize];
+                    self.open[variable.0 as usize] |= open || loop_depth > self.homes[variable.0 as usize];
                 }
                 StmtKind::Atomic { old: Some(old), .. }
                 | StmtKind::CompareExchange { old: Some(old), .. } => {
@@ -323,7 +323,7 @@ impl Planner<'_> {
                 }
                 StmtKind::For { variable, body, .. } => {
                     let loose = self.is_loose(stmt);
-                    self.open[variable.0 as usize] |= loose || around > self.homes[variable.0 as usize];
+                    self.open[variable.0 as usize] |= loose || loop_depth > self.homes[variable.0 as usize];
                     self.open_in(body, depth + 1, within(loose));
                 }
                 _ => {}
@@ -404,10 +404,10 @@ impl Planner<'_> {
                 let outer = (self.is_returned, self.inside);
                 self.is_returned |= self.returns(body, self.inside);
                 self.inside |= loose;
-                let found = self.loads(condition, &mut before);
+                let loads = self.loads(condition, &mut before);
                 (self.is_returned, self.inside) = outer;
                 let body = self.rounds(body, loose);
-                found?;
+                loads?;
                 if loose {
                     if touches(&before) {
                         self.exact = false;
@@ -557,32 +557,32 @@ fn has_barrier(nodes: &[Node]) -> bool {
 
 /// Whether a node has an effect on accesses, if these variables are needed. A jump has one where
 /// its loop has.
-fn matters(node: &Node, needed: &[bool], in_loop: bool) -> bool {
-    let any = |nodes: &[Node], in_loop| nodes.iter().any(|node| matters(node, needed, in_loop));
+fn matters(node: &Node, marks: &[bool], in_loop: bool) -> bool {
+    let any = |nodes: &[Node], in_loop| nodes.iter().any(|node| matters(node, marks, in_loop));
     match node {
-        Node::Set(variable, _) => needed[variable.0 as usize],
+        Node::Set(variable, _) => marks[variable.0 as usize],
         Node::Touch { .. } | Node::Return | Node::Barrier { .. } => true,
         Node::If(_, then, other) => any(then, in_loop) || any(other, in_loop),
         Node::While(before, _, body) => any(before, false) || any(body, false),
-        Node::For(variable, _, body) => needed[variable.0 as usize] || any(body, false),
+        Node::For(variable, _, body) => marks[variable.0 as usize] || any(body, false),
         Node::Break | Node::Continue => in_loop,
     }
 }
 
 /// Marks the variables that nodes need which matter.
-fn mark(nodes: &[Node], needed: &mut Vec<bool>) {
-    mark_in(nodes, needed, false);
+fn mark(nodes: &[Node], marks: &mut Vec<bool>) {
+    mark_in(nodes, marks, false);
 }
 
-fn mark_in(nodes: &[Node], needed: &mut Vec<bool>, in_loop: bool) {
+fn mark_in(nodes: &[Node], marks: &mut Vec<bool>, in_loop: bool) {
     for node in nodes {
-        if !matters(node, needed, in_loop) {
+        if !matters(node, marks, in_loop) {
             continue;
         }
         let mut uses = |expr: &Expr| {
             expr.for_each(&mut |one| {
                 if let ExprKind::Variable(variable) = one.kind {
-                    needed[variable.0 as usize] = true;
+                    marks[variable.0 as usize] = true;
                 }
             });
         };
@@ -590,37 +590,37 @@ fn mark_in(nodes: &[Node], needed: &mut Vec<bool>, in_loop: bool) {
             Node::Set(_, one) | Node::Touch { index: one, .. } => uses(one),
             Node::If(condition, then, other) => {
                 uses(condition);
-                mark_in(then, needed, in_loop);
-                mark_in(other, needed, in_loop);
+                mark_in(then, marks, in_loop);
+                mark_in(other, marks, in_loop);
             }
             Node::While(before, condition, body) => {
                 uses(condition);
-                mark_in(before, needed, true);
-                mark_in(body, needed, true);
+                mark_in(before, marks, true);
+                mark_in(body, marks, true);
             }
             Node::For(_, ends, body) => {
                 ends.iter().for_each(uses);
-                mark_in(body, needed, true);
+                mark_in(body, marks, true);
             }
             Node::Break | Node::Continue | Node::Return | Node::Barrier { .. } => {}
         }
     }
 }
 
-fn prune(nodes: Vec<Node>, needed: &[bool]) -> Vec<Node> {
-    prune_in(nodes, needed, false)
+fn prune(nodes: Vec<Node>, marks: &[bool]) -> Vec<Node> {
+    prune_in(nodes, marks, false)
 }
 
-fn prune_in(nodes: Vec<Node>, needed: &[bool], in_loop: bool) -> Vec<Node> {
-    let kept = nodes.into_iter().filter(|node| matters(node, needed, in_loop));
-    kept.map(|node| match node {
+fn prune_in(nodes: Vec<Node>, marks: &[bool], in_loop: bool) -> Vec<Node> {
+    let rest = nodes.into_iter().filter(|node| matters(node, marks, in_loop));
+    rest.map(|node| match node {
         Node::If(condition, then, other) => {
-            Node::If(condition, prune_in(then, needed, in_loop), prune_in(other, needed, in_loop))
+            Node::If(condition, prune_in(then, marks, in_loop), prune_in(other, marks, in_loop))
         }
         Node::While(before, condition, body) => {
-            Node::While(prune_in(before, needed, true), condition, prune_in(body, needed, true))
+            Node::While(prune_in(before, marks, true), condition, prune_in(body, marks, true))
         }
-        Node::For(variable, ends, body) => Node::For(variable, ends, prune_in(body, needed, true)),
+        Node::For(variable, ends, body) => Node::For(variable, ends, prune_in(body, marks, true)),
         node => node,
     })
     .collect()

@@ -112,7 +112,13 @@ pub(super) fn run(
 }
 
 impl<'r> Run<'r> {
-    fn fresh(kernel: &'r Kernel, plan: &'r Plan, shape: &'r Shape<'r>, grouped: bool, steps: u64) -> Self {
+    fn fresh(
+        kernel: &'r Kernel,
+        plan: &'r Plan,
+        shape: &'r Shape<'r>,
+        needs_groups: bool,
+        steps: u64,
+    ) -> Self {
         let three = |sizes: &[u64]| core::array::from_fn(|d| sizes.get(d).copied().unwrap_or(1));
         let (global, local): ([u64; 3], [u64; 3]) = (three(shape.global), three(shape.local));
         let groups = core::array::from_fn(|d| global[d].checked_div(local[d]).unwrap_or(0));
@@ -124,7 +130,7 @@ impl<'r> Run<'r> {
             global,
             local,
             groups,
-            grouped,
+            grouped: needs_groups,
             lengths: Vec::new(),
             records: Vec::new(),
             sought: None,
@@ -153,12 +159,12 @@ impl<'r> Run<'r> {
         steps: u64,
     ) -> Result<Self, Doubt> {
         let is_local = |id: &ArrayId| matches!(kernel.array(*id).space, Space::Local(_));
-        let grouped = plan.has_barriers || arrays.iter().any(is_local);
-        let mut run = Self::fresh(kernel, plan, shape, grouped, steps);
+        let needs_groups = plan.has_barriers || arrays.iter().any(is_local);
+        let mut run = Self::fresh(kernel, plan, shape, needs_groups, steps);
         let product = |sizes: [u64; 3]| sizes.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
         let fits = product(run.global).is_some_and(|items| items < OWNERS);
         let group = product(run.local).unwrap_or(u64::MAX);
-        if !fits || (grouped && group > 1 << 16) || run.local.contains(&0) {
+        if !fits || (needs_groups && group > 1 << 16) || run.local.contains(&0) {
             return Err(Doubt::Long);
         }
         let mut elements = 0_u64;
@@ -177,7 +183,7 @@ impl<'r> Run<'r> {
         for (index, len) in run.lengths.iter().enumerate() {
             let id = ArrayId(index as u32);
             let len = *len as usize;
-            run.records.push(match (arrays.contains(&id), grouped) {
+            run.records.push(match (arrays.contains(&id), needs_groups) {
                 (false, _) => None,
                 (true, _) if is_local(&id) => Some(Record::of_group(len)),
                 (true, true) => Some(Record::of_groups(len)),
@@ -205,7 +211,7 @@ impl<'r> Run<'r> {
                 Err(_) => return false,
             }
         }
-        let is_over = |found: u64, most: u64| found.saturating_mul(stride) > most + most / 2;
+        let is_over = |count: u64, most: u64| count.saturating_mul(stride) > most + most / 2;
         is_over(sample.accesses, MOST_ACCESSES) || is_over(steps - sample.left, steps)
     }
 
@@ -288,8 +294,8 @@ impl<'r> Run<'r> {
     }
 
     fn barrier(&mut self, local: bool, global: bool) -> Result<(), Stop> {
-        for (phase, ordered) in self.phases.iter_mut().zip([local, global]) {
-            *phase = phase.checked_add(u32::from(ordered)).ok_or(Stop::Doubt(Doubt::Long))?;
+        for (phase, has_order) in self.phases.iter_mut().zip([local, global]) {
+            *phase = phase.checked_add(u32::from(has_order)).ok_or(Stop::Doubt(Doubt::Long))?;
         }
         Ok(())
     }
@@ -377,15 +383,15 @@ impl<'r> Run<'r> {
         }
         self.breaks.push(Mask::none(mask.lanes.len()));
         self.continues.push(Mask::none(mask.lanes.len()));
-        let ended = self.block(body, mask);
+        let result = self.block(body, mask);
         let (breaks, continues) = (self.breaks.pop(), self.continues.pop());
         if let Some(breaks) = breaks {
             *left = left.clone().or(&breaks);
         }
-        let ended = ended?;
+        let result = result?;
         Ok(match continues {
-            Some(continues) => ended.or(&continues),
-            None => ended,
+            Some(continues) => result.or(&continues),
+            None => result,
         })
     }
 
@@ -434,8 +440,8 @@ impl<'r> Run<'r> {
                 }
             }
             mask = self.round(body, yes, &mut left)?;
-            let (more, ended) = mask.split(&has_next);
-            left = left.or(&ended);
+            let (more, rest) = mask.split(&has_next);
+            left = left.or(&rest);
             mask = more;
         }
     }

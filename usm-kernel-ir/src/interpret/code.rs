@@ -60,9 +60,9 @@ impl<'k> Writer<'k> {
 
     /// Sets a jump's target to the next step.
     fn close(&mut self, step: usize) {
-        let here = self.steps.len();
+        let position = self.steps.len();
         match &mut self.steps[step] {
-            Step::Jump(to) | Step::Unless(_, to) | Step::Next(_, _, to) => *to = here,
+            Step::Jump(to) | Step::Unless(_, to) | Step::Next(_, _, to) => *to = position,
             _ => {}
         }
     }
@@ -101,8 +101,8 @@ impl<'k> Writer<'k> {
             }
             StmtKind::Return => self.steps.push(Step::End(stmt.place)),
             StmtKind::Barrier { .. } | StmtKind::Collect { .. } | StmtKind::Broadcast { .. } => {
-                let around = self.around.iter().map(|(_, number, _)| *number).collect();
-                self.steps.push(Step::Wait(stmt, around));
+                let loops = self.around.iter().map(|(_, number, _)| *number).collect();
+                self.steps.push(Step::Wait(stmt, loops));
             }
             StmtKind::Set(..)
             | StmtKind::Store { .. }

@@ -76,10 +76,10 @@ impl Input {
         }
         let mut sizes = [[1; 3]; 3];
         for (place, (whole, group)) in global.iter().zip(local).enumerate() {
-            let asked = kernel.group.as_ref().and_then(|sizes| sizes.get(place)).copied().unwrap_or(0);
-            if asked != 0 && asked != *group {
+            let size = kernel.group.as_ref().and_then(|sizes| sizes.get(place)).copied().unwrap_or(0);
+            if size != 0 && size != *group {
                 return wrong(format!(
-                    "local size {group} in dimension {place}, the kernel is written for {asked}"
+                    "local size {group} in dimension {place}, the kernel is written for {size}"
                 ));
             }
             if *group == 0 || whole % group != 0 {
@@ -95,8 +95,8 @@ impl Input {
             return wrong(format!("a range of more than {} items", u32::MAX));
         }
         if arguments.len() != kernel.parameters.len() {
-            let (given, needed) = (arguments.len(), kernel.parameters.len());
-            return wrong(format!("{given} arguments for {needed} parameters"));
+            let (given, expected) = (arguments.len(), kernel.parameters.len());
+            return wrong(format!("{given} arguments for {expected} parameters"));
         }
         let count = kernel.arrays.len();
         let values = kernel.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
@@ -107,9 +107,9 @@ impl Input {
                 (Parameter::Value(id), Argument::Value(literal)) => {
                     let value = kernel.value(*id);
                     if literal.ty != value.ty {
-                        let (found, needed) = (literal.ty, value.ty);
+                        let (found, expected) = (literal.ty, value.ty);
                         return wrong(format!(
-                            "argument {place}, `{}`, is {found}, not {needed}",
+                            "argument {place}, `{}`, is {found}, not {expected}",
                             value.name
                         ));
                     }
@@ -126,10 +126,10 @@ impl Input {
                         ));
                     }
                     let found = (bytes.len() / size) as u64;
-                    if let Space::Constant(needed) = array.space {
-                        if found != needed {
+                    if let Space::Constant(expected) = array.space {
+                        if found != expected {
                             return wrong(format!(
-                                "argument {place}, `{}`, has {found} elements, not {needed}",
+                                "argument {place}, `{}`, has {found} elements, not {expected}",
                                 array.name
                             ));
                         }

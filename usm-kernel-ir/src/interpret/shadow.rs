@@ -69,7 +69,7 @@ impl Element {
         let write = self.write.filter(|write| write.unordered(&touch)).map(|write| (write, Deed::Write));
         let read = || self.reads.find_unordered(&touch).map(|read| (read, Deed::Read));
         let atomic = || self.atomics.find_unordered(&touch).map(|atomic| (atomic, Deed::Atomic));
-        let found = match deed {
+        let record = match deed {
             Deed::Read => write.or_else(atomic),
             Deed::Write => write.or_else(read).or_else(atomic),
             Deed::Atomic => write.or_else(read),
@@ -80,6 +80,6 @@ impl Element {
             Deed::Atomic => self.atomics.add(touch),
         }
         self.written |= deed != Deed::Read;
-        found
+        record
     }
 }

@@ -10,10 +10,10 @@ pub(crate) fn is_less(ty: Scalar, one: u64, two: u64) -> bool {
 }
 
 /// The next value of a counting loop; `None` if it would pass the end.
-pub(crate) fn next_of_loop(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
+pub(crate) fn next_of_loop(ty: Scalar, count: u64, end: u64, step: u64) -> Option<u64> {
     let unsigned = |word: u64| Literal::integer(ty.unsigned(), word).bits;
     let step = unsigned(step).max(1);
-    (unsigned(end.wrapping_sub(here)) > step).then(|| Literal::integer(ty, here.wrapping_add(step)).bits)
+    (unsigned(end.wrapping_sub(count)) > step).then(|| Literal::integer(ty, count.wrapping_add(step)).bits)
 }
 
 fn float(ty: Scalar, word: u64) -> f64 {

@@ -68,11 +68,11 @@ impl Format {
         };
         let mut characters = rest.chars();
         let (first, second) = (characters.next(), characters.next());
-        if let (Some(fill), Some(found)) = (first, align(second)) {
-            (format.fill, format.align) = (fill, Some(found));
+        if let (Some(fill), Some(alignment)) = (first, align(second)) {
+            (format.fill, format.align) = (fill, Some(alignment));
             rest = characters.as_str();
-        } else if let Some(found) = align(first) {
-            format.align = Some(found);
+        } else if let Some(alignment) = align(first) {
+            format.align = Some(alignment);
             rest = &rest[1..];
         }
         let takes = |rest: &mut &str, sign| {
@@ -126,8 +126,8 @@ impl Format {
         match ty {
             Scalar::Bool => {
                 let text = if bits != 0 { "true" } else { "false" };
-                let kept = self.precision.unwrap_or(text.len()).min(text.len());
-                self.pad(&text[..kept], Align::Left)
+                let length = self.precision.unwrap_or(text.len()).min(text.len());
+                self.pad(&text[..length], Align::Left)
             }
             Scalar::F32 => {
                 let value = f32::from_bits(bits as u32);
@@ -161,8 +161,8 @@ impl Format {
         T: core::fmt::Display + core::fmt::Debug + core::fmt::LowerExp + core::fmt::UpperExp,
     {
         if nan {
-            let missing = self.width.saturating_sub(3) * usize::from(self.zeros);
-            return self.pad(&format!("{}NaN", "0".repeat(missing)), Align::Right);
+            let padding = self.width.saturating_sub(3) * usize::from(self.zeros);
+            return self.pad(&format!("{}NaN", "0".repeat(padding)), Align::Right);
         }
         let digits = match (self.kind, self.precision) {
             (Kind::LowerExp, Some(precision)) => format!("{magnitude:.precision$e}"),
@@ -185,22 +185,22 @@ impl Format {
         } else {
             ""
         };
-        let missing = self.width.saturating_sub(sign.len() + prefix.len() + digits.len());
+        let padding = self.width.saturating_sub(sign.len() + prefix.len() + digits.len());
         if self.zeros {
-            return format!("{sign}{prefix}{}{digits}", "0".repeat(missing));
+            return format!("{sign}{prefix}{}{digits}", "0".repeat(padding));
         }
         self.pad(&format!("{sign}{prefix}{digits}"), Align::Right)
     }
 
-    fn pad(&self, text: &str, otherwise: Align) -> String {
-        let missing = self.width.saturating_sub(text.len());
-        let before = match self.align.unwrap_or(otherwise) {
+    fn pad(&self, text: &str, default_align: Align) -> String {
+        let padding = self.width.saturating_sub(text.len());
+        let before = match self.align.unwrap_or(default_align) {
             Align::Left => 0,
-            Align::Centre => missing / 2,
-            Align::Right => missing,
+            Align::Centre => padding / 2,
+            Align::Right => padding,
         };
         let fill = |count| core::iter::repeat_n(self.fill, count);
-        fill(before).chain(text.chars()).chain(fill(missing - before)).collect()
+        fill(before).chain(text.chars()).chain(fill(padding - before)).collect()
     }
 }
 

@@ -136,9 +136,9 @@ impl Kernel {
             }
         }
         if total > LINES {
-            let (name, lost) = (&self.name, total - LINES);
+            let (name, excess) = (&self.name, total - LINES);
             let least = if total >= u64::from(COUNTED) { "at least " } else { "" };
-            text += &format!("kernel {name}: {least}{lost} more lines are lost: a launch keeps {LINES}\n");
+            text += &format!("kernel {name}: {least}{excess} more lines are lost: a launch keeps {LINES}\n");
         }
         if !text.is_empty() {
             show(&text);

@@ -117,7 +117,7 @@ fn stores_of(stmt: &Stmt, counter: ArrayId, slot: VarId, is_log: &dyn Fn(ArrayId
     let [Stmt { kind: StmtKind::If { condition: is_full, then: back, other: none }, .. }] = &full[..] else {
         return None;
     };
-    let ExprKind::Binary { operator: Binary::Ge, left: counted, right: limit } = &is_full.kind else {
+    let ExprKind::Binary { operator: Binary::Ge, left: count, right: limit } = &is_full.kind else {
         return None;
     };
     let [
@@ -129,7 +129,7 @@ fn stores_of(stmt: &Stmt, counter: ArrayId, slot: VarId, is_log: &dyn Fn(ArrayId
         return None;
     };
     let is_back = *array == counter && is_number(index, 0) && is_number(one, 1);
-    let is_limit = is_slot(counted) && is_number(limit, COUNTED.into()) && none.is_empty();
+    let is_limit = is_slot(count) && is_number(limit, COUNTED.into()) && none.is_empty();
     let is_right =
         is_line(line) && is_number(most, LINES) && stores.iter().all(is_store) && is_back && is_limit;
     is_right.then_some(stores.len() + 1)

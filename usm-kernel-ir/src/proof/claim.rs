@@ -161,8 +161,8 @@ impl Condition {
                 }
             }
             Self::Any(lists) => {
-                let known = |list: &Vec<Self>| list.iter().all(|one| one.known() == Some(true));
-                lists.iter().any(known).then_some(true)
+                let is_known = |list: &Vec<Self>| list.iter().all(|one| one.known() == Some(true));
+                lists.iter().any(is_known).then_some(true)
             }
         }
     }

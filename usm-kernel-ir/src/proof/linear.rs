@@ -38,14 +38,14 @@ impl Linear {
     }
 
     pub(super) fn weight(&self, atom: Atom) -> Number {
-        self.terms.iter().find(|(found, _)| *found == atom).map_or(Number::ZERO, |(_, weight)| weight.clone())
+        self.terms.iter().find(|(other, _)| *other == atom).map_or(Number::ZERO, |(_, weight)| weight.clone())
     }
 
     pub(super) fn add(&self, other: &Self) -> Self {
         let mut sum = self.clone();
         for (atom, weight) in &other.terms {
-            match sum.terms.iter_mut().find(|(found, _)| found == atom) {
-                Some((_, found)) => *found = found.clone().add(weight.clone()),
+            match sum.terms.iter_mut().find(|(other, _)| other == atom) {
+                Some((_, sum_weight)) => *sum_weight = sum_weight.clone().add(weight.clone()),
                 None => sum.terms.push((*atom, weight.clone())),
             }
         }
@@ -71,7 +71,7 @@ impl Linear {
     pub(super) fn replace(&self, atom: Atom, by: &Self) -> Self {
         let weight = self.weight(atom);
         let mut rest = self.clone();
-        rest.terms.retain(|(found, _)| *found != atom);
+        rest.terms.retain(|(other, _)| *other != atom);
         rest.add(&by.scale(&weight))
     }
 
@@ -82,11 +82,11 @@ impl Linear {
 
     /// With atoms renamed.
     pub(super) fn rename(&self, name: impl Fn(Atom) -> Atom) -> Self {
-        let mut renamed = Self::number(self.constant.clone());
+        let mut result = Self::number(self.constant.clone());
         for (atom, weight) in &self.terms {
-            renamed = renamed
+            result = result
                 .add(&Self { terms: alloc::vec![(name(*atom), weight.clone())], constant: Number::ZERO });
         }
-        renamed
+        result
     }
 }

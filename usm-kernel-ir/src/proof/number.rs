@@ -277,7 +277,7 @@ impl<'n> Sum<'n> {
     /// Without the terms that both have.
     fn differences(&self, other: &Self) -> (Self, Self) {
         let (mut one, mut two) = (self.clone(), other.clone());
-        one.terms.retain(|term| match two.terms.iter().position(|found| found == term) {
+        one.terms.retain(|term| match two.terms.iter().position(|other| other == term) {
             Some(at) => {
                 two.terms.swap_remove(at);
                 false

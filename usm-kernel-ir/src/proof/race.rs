@@ -44,19 +44,19 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<(Vec<Race>, Vec<ArrayId>)
         if one.array != two.array || harmless || walker.kernel.array(one.array).is_log() {
             continue;
         }
-        let grouped = matches!(walker.kernel.array(one.array).space, Space::Local(_));
+        let is_local = matches!(walker.kernel.array(one.array).space, Space::Local(_));
         let (write, other) = if one.kind == Kind::Read { (&two, &one) } else { (&one, &two) };
-        let meet = !grouped && are_neighbours(walker, write, other);
-        let condition = disjointness(walker, write, other, grouped);
+        let meet = !is_local && are_neighbours(walker, write, other);
+        let condition = disjointness(walker, write, other, is_local);
         let condition = condition.filter(|condition| !meet || condition.known() == Some(true));
         let is_known = condition.as_ref().and_then(Condition::known) == Some(true);
         if is_known {
             continue;
         }
-        let known = fates.iter().any(|(array, _)| *array == one.array);
-        if !known && follows_from_memory(walker.kernel, one.array) {
+        let has_fate = fates.iter().any(|(array, _)| *array == one.array);
+        if !has_fate && follows_from_memory(walker.kernel, one.array) {
             fates.push((one.array, Fate::Unordered));
-        } else if !known && condition.is_none() {
+        } else if !has_fate && condition.is_none() {
             let fate = Fate::of(walker.kernel, one.array);
             if fate == Fate::Race {
                 return Err(refusal(walker.kernel, one.array, write.place, other.place));
@@ -82,10 +82,10 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<(Vec<Race>, Vec<ArrayId>)
         }
     }
     fates.retain(|(_, fate)| *fate == Fate::Unordered);
-    let mut unordered: Vec<ArrayId> = fates.into_iter().map(|(array, _)| array).collect();
-    unordered.sort_unstable();
-    races.sort_by_key(|race| !unordered.contains(&race.array));
-    Ok((races, unordered))
+    let mut arrays: Vec<ArrayId> = fates.into_iter().map(|(array, _)| array).collect();
+    arrays.sort_unstable();
+    races.sort_by_key(|race| !arrays.contains(&race.array));
+    Ok((races, arrays))
 }
 
 /// Refuses a kernel whose launches all race.
@@ -178,20 +178,20 @@ fn are_neighbours(walker: &Walker<'_>, one: &Access, two: &Access) -> bool {
     // A condition on other ids may select a single item.
     let mut guards = one.guards.iter();
     one.index.terms == two.index.terms
-        && first.checked_sub(second).is_some_and(|apart| apart.unsigned_abs() == weight.unsigned_abs())
+        && first.checked_sub(second).is_some_and(|distance| distance.unsigned_abs() == weight.unsigned_abs())
         && one.guards.iter().map(|guard| &guard.sum).eq(two.guards.iter().map(|guard| &guard.sum))
-        && guards.all(|guard| guard.sum.terms.iter().all(|(named, _)| named == atom))
+        && guards.all(|guard| guard.sum.terms.iter().all(|(other, _)| other == atom))
 }
 
 /// The condition under which two items never access the same element; `None` if they always may.
-fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Condition> {
+fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, in_group: bool) -> Option<Condition> {
     let mut ways = Vec::new();
     for way in [
-        distinct(walker, one, two, grouped),
-        parted(walker, one, two, grouped),
-        parted(walker, two, one, grouped),
-        distinct_without_conditions(walker, one, two, grouped),
-        super::parts::own_parts(walker, one, two, grouped),
+        distinct(walker, one, two, in_group),
+        parted(walker, one, two, in_group),
+        parted(walker, two, one, in_group),
+        distinct_without_conditions(walker, one, two, in_group),
+        super::parts::own_parts(walker, one, two, in_group),
     ] {
         let Some(conditions) = way else { continue };
         let conditions = unknown(conditions);
@@ -231,8 +231,8 @@ fn expand_loops(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, 
             _ => None,
         });
         let Some((atom, (start, step))) = next else { break };
-        let known = names.iter().find(|(from, _)| *from == atom).map(|(_, to)| *to);
-        let rounds = known.unwrap_or_else(|| {
+        let partner = names.iter().find(|(from, _)| *from == atom).map(|(_, to)| *to);
+        let rounds = partner.unwrap_or_else(|| {
             let (low, high) = walker.limits(atom);
             let high = high.zip(low).map(|(high, low)| high.sub(low).div(step.clone()));
             let rounds =
@@ -246,7 +246,7 @@ fn expand_loops(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, 
 }
 
 /// The condition under which equal indices imply equal items.
-fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
+fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, in_group: bool) -> Option<Vec<Condition>> {
     let mut needs = one.needs.clone().and(&two.needs);
     // The guards of a counting loop limit its range. Its steps are renumbered, so the guards are
     // read first.
@@ -272,7 +272,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
         }
         walker.infos[*number as usize].high = most;
     }
-    let mut digits = coordinates(walker, [one, two], [&mut first, &mut second], grouped, &mut needs)?;
+    let mut digits = coordinates(walker, [one, two], [&mut first, &mut second], in_group, &mut needs)?;
     let mut others: Vec<Atom> = first.terms.iter().chain(&second.terms).map(|(atom, _)| *atom).collect();
     others.sort_unstable();
     others.dedup();
@@ -283,7 +283,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
                 if weight != same {
                     return None;
                 }
-                if grouped && walker.infos[number as usize].shared {
+                if in_group && walker.infos[number as usize].shared {
                     continue;
                 }
                 let (low, high) = walker.limits(atom);
@@ -291,7 +291,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
                 digits.push(Digit { weight, extent });
             }
             // Items of the same group, if the index does not distinguish groups.
-            Atom::Group(_) if grouped && weight != same => return None,
+            Atom::Group(_) if in_group && weight != same => return None,
             _ => {}
         }
     }
@@ -343,8 +343,8 @@ pub(super) fn coordinates(
             let [Some(low), Some(high)] = hull(of_one, of_two) else { return None };
             if low == high {
                 // A single item, whose position is a number.
-                let fixed = Linear::number(low);
-                (*first, *second) = (first.replace(*coordinate, &fixed), second.replace(*coordinate, &fixed));
+                let bound = Linear::number(low);
+                (*first, *second) = (first.replace(*coordinate, &bound), second.replace(*coordinate, &bound));
                 continue;
             }
             let weight = first.weight(*coordinate);
@@ -372,14 +372,14 @@ fn loop_limits(
     access: &Access,
     needs: &mut Needs,
 ) -> Vec<(Atom, Option<Number>, Option<Number>)> {
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (atom, _) in &access.index.terms {
         if matches!(atom, Atom::Other(number, _) if walker.infos[*number as usize].steps.is_some()) {
             let [_, high] = walker.interval(&Linear::atom(*atom), &access.guards).ends(needs);
-            found.push((*atom, walker.limits(*atom).0, high));
+            pairs.push((*atom, walker.limits(*atom).0, high));
         }
     }
-    found
+    pairs
 }
 
 fn guarded(access: &Access, atom: Atom) -> bool {
@@ -387,15 +387,15 @@ fn guarded(access: &Access, atom: Atom) -> bool {
 }
 
 /// All indices of one access are below all of the other.
-fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -> Option<Vec<Condition>> {
+fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, in_group: bool) -> Option<Vec<Condition>> {
     // The other item has its own ids and its own rounds.
     let mut names: Vec<(Atom, Atom)> = Vec::new();
     let of_guards = high.guards.iter().flat_map(|guard| guard.sum.terms.iter());
     let atoms: Vec<Atom> = high.index.terms.iter().chain(of_guards).map(|(atom, _)| *atom).collect();
     for atom in atoms {
         let is_shared = match atom {
-            Atom::Other(number, _) => grouped && walker.infos[number as usize].shared,
-            Atom::Group(_) => grouped,
+            Atom::Other(number, _) => in_group && walker.infos[number as usize].shared,
+            Atom::Group(_) => in_group,
             _ => false,
         };
         if is_shared || names.iter().any(|(from, _)| *from == atom) {
@@ -408,9 +408,9 @@ fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -
     let rename = |sum: &Linear| {
         sum.rename(|atom| names.iter().find(|(from, _)| *from == atom).map_or(atom, |(_, to)| *to))
     };
-    let renamed =
+    let other_sum =
         high.guards.iter().map(|guard| Guard { sum: rename(&guard.sum), needs: guard.needs.clone() });
-    let guards: Vec<Guard> = low.guards.iter().cloned().chain(renamed).collect();
+    let guards: Vec<Guard> = low.guards.iter().cloned().chain(other_sum).collect();
     let room = rename(&high.index).sub(&low.index);
     let mut needs = low.needs.clone().and(&high.needs);
     let [least, most] = walker.interval(&room, &guards).ends(&mut needs);

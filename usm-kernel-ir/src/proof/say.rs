@@ -22,8 +22,8 @@ impl Bound {
     #[must_use]
     pub fn lacks(&self, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
         let conditions = self.conditions.as_ref()?.iter().filter(|one| !one.holds(shape));
-        let lacking: Vec<Condition> = conditions.cloned().collect();
-        (!lacking.is_empty()).then(|| all(&lacking, kernel))
+        let lacks: Vec<Condition> = conditions.cloned().collect();
+        (!lacks.is_empty()).then(|| all(&lacks, kernel))
     }
 
     /// The end of the array in the words of the kernel's source, if nothing but the type of its
@@ -93,15 +93,15 @@ impl Race {
 
 /// The first weight of an index, in ascending order, that does not exceed what is below it.
 fn lacking(digits: &[Digit], shift: &Number, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
-    let mut sorted: Vec<(i64, &Digit)> = Vec::new();
+    let mut weights: Vec<(i64, &Digit)> = Vec::new();
     for digit in digits {
         if digit.extent.of(shape)? > 1 {
-            sorted.push((digit.weight.of(shape)?, digit));
+            weights.push((digit.weight.of(shape)?, digit));
         }
     }
-    sorted.sort_by_key(|(weight, _)| weight.unsigned_abs());
+    weights.sort_by_key(|(weight, _)| weight.unsigned_abs());
     let mut below = shift.clone();
-    for (weight, digit) in sorted {
+    for (weight, digit) in weights {
         if weight.checked_abs()? <= below.of(shape)? {
             let (low, high) = (number(&below, kernel, 0), number(&digit.weight, kernel, 0));
             return Some(format!("{low} < {high}"));

@@ -72,11 +72,11 @@ impl<'t> Items<'t> {
     fn number(&mut self) -> Result<u64, Refusal> {
         let place = self.peek().map_or(self.place, |tree| tree.place);
         let word = self.word()?;
-        let parsed = match word.strip_prefix("0x") {
+        let number = match word.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => word.parse(),
         };
-        parsed.map_err(|_| Refusal::new(place, format!("`{word}` is no number of 64 bits")))
+        number.map_err(|_| Refusal::new(place, format!("`{word}` is no number of 64 bits")))
     }
 
     /// A position behind a mark such as `#`.
@@ -151,8 +151,8 @@ impl<'t> Items<'t> {
         let mut numbers =
             word.strip_prefix('@').ok_or_else(wrong)?.split(':').map(|number| number.parse().ok());
         let mut one = || numbers.next().flatten().ok_or_else(wrong);
-        let found = Place { file: one()?, line: one()?, column: one()? };
-        if numbers.next().is_some() { Err(wrong()) } else { Ok(found) }
+        let place = Place { file: one()?, line: one()?, column: one()? };
+        if numbers.next().is_some() { Err(wrong()) } else { Ok(place) }
     }
 
     fn end(mut self) -> Result<(), Refusal> {
@@ -322,8 +322,8 @@ fn sub_group(
         if !operator.collects(value.ty) {
             return Err(Refusal::new(value.place, format!("{} is not collected by {by}", value.ty)));
         }
-        let found = groups.collect(kernel, collection, operator, value, out);
-        out.push(Stmt::new(StmtKind::Set(to, found), items.place()?));
+        let value_read = groups.collect(kernel, collection, operator, value, out);
+        out.push(Stmt::new(StmtKind::Set(to, value_read), items.place()?));
         return items.end();
     }
     to = items.variable()?;
@@ -409,7 +409,7 @@ fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Ref
 fn expr(tree: &Tree) -> Result<Expr, Refusal> {
     let (head, mut items) = Items::list_with_head(tree)?;
     let ty = items.scalar()?;
-    let boxed = |items: &mut Items<'_>| items.expr().map(Box::new);
+    let next_box = |items: &mut Items<'_>| items.expr().map(Box::new);
     let kind = match head {
         "lit" => {
             let bits = items.number()?;
@@ -426,21 +426,21 @@ fn expr(tree: &Tree) -> Result<Expr, Refusal> {
         "var" => ExprKind::Variable(items.variable()?),
         "val" => ExprKind::Value(ValueId(items.position('%', "parameter")?)),
         "len" => ExprKind::Len(items.array()?),
-        "load" => ExprKind::Load(items.array()?, boxed(&mut items)?),
-        "cast" => ExprKind::Cast(boxed(&mut items)?),
-        "bits" => ExprKind::Bits(boxed(&mut items)?),
+        "load" => ExprKind::Load(items.array()?, next_box(&mut items)?),
+        "cast" => ExprKind::Cast(next_box(&mut items)?),
+        "bits" => ExprKind::Bits(next_box(&mut items)?),
         "select" => ExprKind::Select {
-            condition: boxed(&mut items)?,
-            then: boxed(&mut items)?,
-            other: boxed(&mut items)?,
+            condition: next_box(&mut items)?,
+            then: next_box(&mut items)?,
+            other: next_box(&mut items)?,
         },
         head => {
             if let Some(query) = Query::from_name(head) {
                 ExprKind::Query(query, u8::try_from(items.number()?).unwrap_or(u8::MAX))
             } else if let Some(operator) = Unary::from_name(head) {
-                ExprKind::Unary(operator, boxed(&mut items)?)
+                ExprKind::Unary(operator, next_box(&mut items)?)
             } else if let Some(operator) = Binary::from_name(head) {
-                ExprKind::Binary { operator, left: boxed(&mut items)?, right: boxed(&mut items)? }
+                ExprKind::Binary { operator, left: next_box(&mut items)?, right: next_box(&mut items)? }
             } else if let Some(function) = Math::from_name(head) {
                 let arguments = (0..function.arguments()).map(|_| items.expr());
                 ExprKind::Math(function, arguments.collect::<Result<_, _>>()?)

@@ -136,24 +136,24 @@ fn block(to: &mut String, body: &[Stmt], depth: usize) -> fmt::Result {
 }
 
 fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
-    let spaced = |to: &mut String, one: &Expr| {
+    let write_after_space = |to: &mut String, one: &Expr| {
         to.write_char(' ')?;
         expr(to, one)
     };
     match &stmt.kind {
         StmtKind::Set(variable, value) => {
             write!(to, "(set ${}", variable.0)?;
-            spaced(to, value)?;
+            write_after_space(to, value)?;
         }
         StmtKind::Store { array, index, value } => {
             write!(to, "(store #{}", array.0)?;
-            spaced(to, index)?;
-            spaced(to, value)?;
+            write_after_space(to, index)?;
+            write_after_space(to, value)?;
         }
         StmtKind::Atomic { operation, array, index, value, old } => {
             write!(to, "(atomic {} #{}", operation.name(), array.0)?;
-            spaced(to, index)?;
-            spaced(to, value)?;
+            write_after_space(to, index)?;
+            write_after_space(to, value)?;
             if let Some(old) = old {
                 write!(to, " ${}", old.0)?;
             }
@@ -161,7 +161,7 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
         StmtKind::CompareExchange { array, index, expected, new, old } => {
             write!(to, "(compare-exchange #{}", array.0)?;
             for one in [index, expected, new] {
-                spaced(to, one)?;
+                write_after_space(to, one)?;
             }
             if let Some(old) = old {
                 write!(to, " ${}", old.0)?;
@@ -169,16 +169,16 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
         }
         StmtKind::Collect { collection, operator, variable, value } => {
             write!(to, "(collect {} {} ${}", collection.name(), operator.name(), variable.0)?;
-            spaced(to, value)?;
+            write_after_space(to, value)?;
         }
         StmtKind::Broadcast { variable, value, from } => {
             write!(to, "(broadcast ${}", variable.0)?;
-            spaced(to, value)?;
-            spaced(to, from)?;
+            write_after_space(to, value)?;
+            write_after_space(to, from)?;
         }
         StmtKind::If { condition, then, other } => {
             to.write_str("(if")?;
-            spaced(to, condition)?;
+            write_after_space(to, condition)?;
             for one in [then, other] {
                 to.write_char(' ')?;
                 block(to, one, depth)?;
@@ -186,14 +186,14 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
         }
         StmtKind::While(condition, body) => {
             to.write_str("(while")?;
-            spaced(to, condition)?;
+            write_after_space(to, condition)?;
             to.write_char(' ')?;
             block(to, body, depth)?;
         }
         StmtKind::For { variable, start, end, step, body } => {
             write!(to, "(for ${}", variable.0)?;
             for one in [start, end, step] {
-                spaced(to, one)?;
+                write_after_space(to, one)?;
             }
             to.write_char(' ')?;
             block(to, body, depth)?;

@@ -11,12 +11,12 @@ use crate::scalar::{Literal, Scalar};
 use crate::text::DEPTH;
 
 impl Checker<'_> {
-    pub(super) fn expr(&self, expr: &Expr, known: &[bool], depth: usize) -> Result<(), Refusal> {
+    pub(super) fn expr(&self, expr: &Expr, defined_at: &[bool], depth: usize) -> Result<(), Refusal> {
         let refuse = |message| Err(Refusal::new(expr.place, message));
         if depth >= DEPTH {
             return refuse(format!("more than {DEPTH} nested expressions"));
         }
-        expr.operands().into_iter().try_for_each(|operand| self.expr(operand, known, depth + 1))?;
+        expr.operands().into_iter().try_for_each(|operand| self.expr(operand, defined_at, depth + 1))?;
         let kernel = self.kernel;
         let ty = match &expr.kind {
             ExprKind::Literal(literal) if *literal != Literal::integer(literal.ty, literal.bits) => {
@@ -24,13 +24,13 @@ impl Checker<'_> {
             }
             ExprKind::Literal(literal) => literal.ty,
             ExprKind::Variable(variable) => {
-                let Some(found) = kernel.variables.get(variable.0 as usize) else {
+                let Some(declaration) = kernel.variables.get(variable.0 as usize) else {
                     return refuse("no such variable".into());
                 };
-                if !known.get(variable.0 as usize).copied().unwrap_or(false) {
-                    return refuse(format!("`{}` may have no value here", found.name));
+                if !defined_at.get(variable.0 as usize).copied().unwrap_or(false) {
+                    return refuse(format!("`{}` may have no value here", declaration.name));
                 }
-                found.ty
+                declaration.ty
             }
             ExprKind::Value(value) => match kernel.values.get(value.0 as usize) {
                 Some(value) => value.ty,

@@ -64,9 +64,9 @@ impl Checker<'_> {
                 Parameter::Array(id) => kernel.arrays.get(id.0 as usize).is_some_and(|array| {
                     array.space.is_parameter() && !core::mem::replace(&mut arrays[id.0 as usize], true)
                 }),
-                Parameter::Value(id) => {
-                    values.get_mut(id.0 as usize).is_some_and(|seen| !core::mem::replace(seen, true))
-                }
+                Parameter::Value(id) => values
+                    .get_mut(id.0 as usize)
+                    .is_some_and(|is_parameter| !core::mem::replace(is_parameter, true)),
             };
             if !fresh {
                 return Err(Refusal::new(kernel.place, "a parameter that is none, or is twice there"));
@@ -88,8 +88,8 @@ impl Checker<'_> {
                     let is_parameter = parameters.get(array.0 as usize).copied().unwrap_or(false);
                     let arrays = kernel.columns(*array).map(|(_, arrays)| arrays).unwrap_or_default();
                     let is_column = |(id, ty): (&ArrayId, Scalar)| {
-                        let (first, found) = (kernel.array(*array), kernel.array(*id));
-                        found.element == ty && found.space == first.space && of_structures.insert(id.0)
+                        let (first, column) = (kernel.array(*array), kernel.array(*id));
+                        column.element == ty && column.space == first.space && of_structures.insert(id.0)
                     };
                     let columns = structure.columns();
                     let fits = is_parameter && arrays.len() == columns.len();
@@ -102,8 +102,8 @@ impl Checker<'_> {
                 Parameter::Value(first) => {
                     let values = kernel.fields(*first).map(|(_, values)| values).unwrap_or_default();
                     let is_field = |(id, (_, ty)): (&ValueId, &(String, Scalar))| {
-                        let found = kernel.value(*id);
-                        found.ty == *ty && !found.is_size && fields_seen.insert(id.0)
+                        let field = kernel.value(*id);
+                        field.ty == *ty && !field.is_size && fields_seen.insert(id.0)
                     };
                     if values.len() != fields.len() || !values.iter().zip(fields).all(is_field) {
                         return refuse(format!("a structure `{name}` whose fields are no values in a row"));
@@ -169,7 +169,7 @@ impl Checker<'_> {
         self.expr(len, &[], 0)?;
         let mut wrong = (len.ty != Scalar::U64).then_some(len.place);
         len.for_each(&mut |expr| {
-            let known = match expr.kind {
+            let is_of_launch = match expr.kind {
                 ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary { .. } => {
                     true
                 }
@@ -182,7 +182,7 @@ impl Checker<'_> {
                 }
                 _ => false,
             };
-            if !known {
+            if !is_of_launch {
                 wrong = wrong.or(Some(expr.place));
             }
         });

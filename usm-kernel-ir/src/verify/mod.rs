@@ -26,8 +26,8 @@ pub fn verify(kernel: &Kernel) -> Result<(), Refusal> {
 pub(crate) fn verify_items(kernel: &Kernel) -> Result<(), Refusal> {
     let checker = Checker { kernel };
     checker.head()?;
-    let mut known = vec![false; kernel.variables.len()];
-    checker.block(&kernel.body, &mut known, 0, 0)
+    let mut has_value = vec![false; kernel.variables.len()];
+    checker.block(&kernel.body, &mut has_value, 0, 0)
 }
 
 struct Checker<'k> {
@@ -35,8 +35,14 @@ struct Checker<'k> {
 }
 
 impl Checker<'_> {
-    fn block(&self, body: &[Stmt], known: &mut [bool], loops: usize, depth: usize) -> Result<(), Refusal> {
-        body.iter().try_for_each(|stmt| self.stmt(stmt, known, loops, depth))
+    fn block(
+        &self,
+        body: &[Stmt],
+        has_value: &mut [bool],
+        loops: usize,
+        depth: usize,
+    ) -> Result<(), Refusal> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt, has_value, loops, depth))
     }
 
     fn same(&self, expr: &Expr, ty: Scalar) -> Result<(), Refusal> {

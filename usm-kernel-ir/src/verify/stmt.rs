@@ -12,7 +12,7 @@ impl Checker<'_> {
     pub(super) fn stmt(
         &self,
         stmt: &Stmt,
-        known: &mut [bool],
+        has_value: &mut [bool],
         loops: usize,
         depth: usize,
     ) -> Result<(), Refusal> {
@@ -20,18 +20,18 @@ impl Checker<'_> {
         if depth >= DEPTH {
             return refuse(format!("more than {DEPTH} nested statements"));
         }
-        let mut failed = Ok(());
+        let mut result = Ok(());
         stmt.for_each_expr(&mut |expr| {
-            if failed.is_ok() {
-                failed = self.expr(expr, known, depth);
+            if result.is_ok() {
+                result = self.expr(expr, has_value, depth);
             }
         });
-        failed?;
+        result?;
         let set = stmt.sets().map(|variable| self.variable(variable, stmt)).transpose()?;
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 self.same(value, self.kernel.variable(*variable).ty)?;
-                known[variable.0 as usize] = true;
+                has_value[variable.0 as usize] = true;
             }
             StmtKind::Store { array, index, value } => self.store(stmt, *array, [index, value])?,
             StmtKind::Atomic { operation, array, index, value, old } => {
@@ -45,14 +45,14 @@ impl Checker<'_> {
                 }
                 self.same(index, Scalar::U64)?;
                 self.same(value, element)?;
-                old.iter().for_each(|old| known[old.0 as usize] = true);
+                old.iter().for_each(|old| has_value[old.0 as usize] = true);
             }
             StmtKind::CompareExchange { array, index, expected, new, old } => {
                 let element = self.atomic(*array, "compare-exchange", stmt, set)?;
                 self.same(index, Scalar::U64)?;
                 self.same(expected, element)?;
                 self.same(new, element)?;
-                old.iter().for_each(|old| known[old.0 as usize] = true);
+                old.iter().for_each(|old| has_value[old.0 as usize] = true);
             }
             StmtKind::Collect { operator, variable, value, .. } => {
                 let ty = self.kernel.variable(*variable).ty;
@@ -60,22 +60,22 @@ impl Checker<'_> {
                 if !operator.collects(ty) {
                     return refuse(format!("{ty} is not collected by `{}`", operator.name()));
                 }
-                known[variable.0 as usize] = true;
+                has_value[variable.0 as usize] = true;
             }
             StmtKind::Broadcast { variable, value, from } => {
                 self.same(value, self.kernel.variable(*variable).ty)?;
                 self.same(from, Scalar::U64)?;
-                known[variable.0 as usize] = true;
+                has_value[variable.0 as usize] = true;
             }
             StmtKind::If { condition, then, other } => {
                 self.same(condition, Scalar::Bool)?;
-                self.branches([then, other], known, loops, depth)?;
+                self.branches([then, other], has_value, loops, depth)?;
             }
             StmtKind::While(condition, body) => {
                 self.same(condition, Scalar::Bool)?;
-                self.block(body, &mut known.to_vec(), loops + 1, depth + 1)?;
+                self.block(body, &mut has_value.to_vec(), loops + 1, depth + 1)?;
             }
-            StmtKind::For { .. } => self.counting(stmt, known, loops, depth)?,
+            StmtKind::For { .. } => self.counting(stmt, has_value, loops, depth)?,
             StmtKind::Break | StmtKind::Continue if loops == 0 => {
                 return refuse("`break` and `continue` need a loop".into());
             }
@@ -109,21 +109,21 @@ impl Checker<'_> {
     fn branches(
         &self,
         [then, other]: [&[Stmt]; 2],
-        known: &mut [bool],
+        has_value: &mut [bool],
         loops: usize,
         depth: usize,
     ) -> Result<(), Refusal> {
-        let (mut one, mut two) = (known.to_vec(), known.to_vec());
+        let (mut one, mut two) = (has_value.to_vec(), has_value.to_vec());
         self.block(then, &mut one, loops, depth + 1)?;
         self.block(other, &mut two, loops, depth + 1)?;
         // The following statements run only after a branch that does not leave.
-        for (known, (one, two)) in known.iter_mut().zip(one.into_iter().zip(two)) {
-            *known = (one || leaves(then)) && (two || leaves(other));
+        for (has_value, (one, two)) in has_value.iter_mut().zip(one.into_iter().zip(two)) {
+            *has_value = (one || leaves(then)) && (two || leaves(other));
         }
         Ok(())
     }
 
-    fn counting(&self, stmt: &Stmt, known: &[bool], loops: usize, depth: usize) -> Result<(), Refusal> {
+    fn counting(&self, stmt: &Stmt, has_value: &[bool], loops: usize, depth: usize) -> Result<(), Refusal> {
         let StmtKind::For { variable, start, end, step, body } = &stmt.kind else { return Ok(()) };
         let ty = self.kernel.variable(*variable).ty;
         if !ty.is_integer() {
@@ -132,7 +132,7 @@ impl Checker<'_> {
         for bound in [start, end, step] {
             self.same(bound, ty)?;
         }
-        let mut inside = known.to_vec();
+        let mut inside = has_value.to_vec();
         inside[variable.0 as usize] = true;
         if let Some(place) = sets_inside(body, *variable) {
             return Err(Refusal::with(place, stmt.place, "the variable of a loop is set inside of it"));
@@ -169,8 +169,8 @@ impl Checker<'_> {
     }
 
     fn variable(&self, variable: VarId, stmt: &Stmt) -> Result<Scalar, Refusal> {
-        let found = self.kernel.variables.get(variable.0 as usize);
-        found.map(|variable| variable.ty).ok_or_else(|| Refusal::new(stmt.place, "no such variable"))
+        let declaration = self.kernel.variables.get(variable.0 as usize);
+        declaration.map(|variable| variable.ty).ok_or_else(|| Refusal::new(stmt.place, "no such variable"))
     }
 }
 

@@ -24,7 +24,7 @@ fn number(value: u64) -> Expr {
 /// The operands of a sum or product.
 fn operands(operator: Binary, form: &Expr) -> Option<[&Expr; 2]> {
     match &form.kind {
-        ExprKind::Binary { operator: found, left: one, right: two } if *found == operator => Some([one, two]),
+        ExprKind::Binary { operator: other, left: one, right: two } if *other == operator => Some([one, two]),
         _ => None,
     }
 }
@@ -142,8 +142,8 @@ impl Walker<'_> {
         if let Some([one, two]) = operands(Binary::Mul, form) {
             return self.takes_factors(one, sizes) && self.takes_factors(two, sizes);
         }
-        let found = sizes.iter().position(|size| size == form);
-        found.map(|place| sizes.swap_remove(place)).is_some()
+        let position = sizes.iter().position(|size| size == form);
+        position.map(|place| sizes.swap_remove(place)).is_some()
     }
 
     /// The form of a local array's length.

@@ -36,8 +36,9 @@ impl Walker<'_> {
         let mask = Rc::clone(&state.mask);
         let [start, end, step] = bounds.map(|bound| self.value(bound, state, &mask));
         let covers = self.covers(variable, bounds, body, state);
-        let is_known =
-            |word: &Word| mask.iter().enumerate().all(|(item, here)| !here || word.at(item).is_some());
+        let is_known = |word: &Word| {
+            mask.iter().enumerate().all(|(item, is_active)| !is_active || word.at(item).is_some())
+        };
         let counts = [&start, &end, &step].into_iter().all(is_known) && !jumps(body);
         if !(counts && self.rounds(variable, [start, end, step], body, state)) {
             self.round(None, body, Some(variable), state);
@@ -61,11 +62,12 @@ impl Walker<'_> {
         let all = Rc::clone(&state.mask);
         let mut at = start;
         for _ in 0..ROUNDS {
-            let goes_on = |item: usize, here: bool| match (at.at(item), end.at(item)) {
-                (Some(at), Some(end)) => here && is_less(ty, at, end),
+            let goes_on = |item: usize, is_active: bool| match (at.at(item), end.at(item)) {
+                (Some(at), Some(end)) => is_active && is_less(ty, at, end),
                 _ => false,
             };
-            let mask: Rc<[bool]> = all.iter().enumerate().map(|(item, here)| goes_on(item, *here)).collect();
+            let mask: Rc<[bool]> =
+                all.iter().enumerate().map(|(item, is_active)| goes_on(item, *is_active)).collect();
             if !mask.contains(&true) {
                 state.mask = all;
                 return true;
@@ -76,9 +78,9 @@ impl Walker<'_> {
             state.mask = Rc::clone(&mask);
             state.set(variable, at.clone(), None);
             self.block(body, state);
-            at = Word::each(&mask, |item, here| {
+            at = Word::each(&mask, |item, is_active| {
                 let (at, end, step) = (at.at(item)?, end.at(item)?, step.at(item)?);
-                here.then(|| next_of_loop(ty, at, end, step)).flatten()
+                is_active.then(|| next_of_loop(ty, at, end, step)).flatten()
             });
         }
         state.mask = all;

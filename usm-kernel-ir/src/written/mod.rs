@@ -50,9 +50,9 @@ pub(crate) fn needs(kernel: &Kernel) -> Vec<Need> {
     if own.is_empty() {
         return Vec::new();
     }
-    let early = Walker::new(kernel, None).read_early(&own);
-    let (mut local, private): (Vec<_>, Vec<_>) = early.into_iter().partition(is_local);
-    let mut guarded = Vec::new();
+    let early_reads = Walker::new(kernel, None).read_early(&own);
+    let (mut local, private): (Vec<_>, Vec<_>) = early_reads.into_iter().partition(is_local);
+    let mut conditional_needs = Vec::new();
     match &kernel.group {
         _ if local.is_empty() => {}
         Some(group) if !group.contains(&0) => {
@@ -64,7 +64,7 @@ pub(crate) fn needs(kernel: &Kernel) -> Vec<Need> {
         None => {
             for group in likely_groups(kernel, &local) {
                 let left = Walker::new(kernel, Some(&group)).read_early(&local);
-                guarded.extend(
+                conditional_needs.extend(
                     local
                         .iter()
                         .filter(|id| !left.contains(id))
@@ -74,8 +74,8 @@ pub(crate) fn needs(kernel: &Kernel) -> Vec<Need> {
             }
         }
     }
-    let always = local.into_iter().chain(private).map(|array| Need { array, unless: None });
-    guarded.into_iter().chain(always).collect()
+    let certain_needs = local.into_iter().chain(private).map(|array| Need { array, unless: None });
+    conditional_needs.into_iter().chain(certain_needs).collect()
 }
 
 /// Sizes of groups with as many items as an array has elements, for a kernel that does not state
@@ -113,8 +113,8 @@ struct Walker<'k> {
 
 impl<'k> Walker<'k> {
     fn new(kernel: &'k Kernel, group: Option<&Vec<u64>>) -> Self {
-        let stated = group.or(kernel.group.as_ref());
-        let size = |d: usize| stated.and_then(|sizes| sizes.get(d).copied()).filter(|size| *size != 0);
+        let group_size = group.or(kernel.group.as_ref());
+        let size = |d: usize| group_size.and_then(|sizes| sizes.get(d).copied()).filter(|size| *size != 0);
         let sizes: Vec<Option<u64>> = (0..usize::from(kernel.dimensions)).map(size).collect();
         let ids = group.map(|group| {
             let mut ids = vec![[0; 3]];
@@ -156,11 +156,11 @@ impl<'k> Walker<'k> {
     }
 
     /// The arrays that may be read where nobody has written.
-    fn read_early(mut self, asked: &[ArrayId]) -> Vec<ArrayId> {
-        asked.iter().for_each(|id| self.asked[id.0 as usize] = true);
+    fn read_early(mut self, arrays: &[ArrayId]) -> Vec<ArrayId> {
+        arrays.iter().for_each(|id| self.asked[id.0 as usize] = true);
         let mut state = State::new(self.kernel, self.items());
         self.block(&self.kernel.body, &mut state);
-        asked.iter().copied().filter(|id| self.left == 0 || self.early[id.0 as usize]).collect()
+        arrays.iter().copied().filter(|id| self.left == 0 || self.early[id.0 as usize]).collect()
     }
 
     fn spend(&mut self, values: u64) {
@@ -254,10 +254,10 @@ impl<'k> Walker<'k> {
         self.block(then, &mut one);
         self.block(other, &mut two);
         let firsts = self.is_first(condition, state) && one.is_reached();
-        let filled: Vec<usize> =
+        let positions: Vec<usize> =
             (0..self.asked.len()).filter(|index| firsts && one.full[*index].own).collect();
         *state = State::joined(one, two);
-        filled.into_iter().for_each(|index| state.full[index].first = true);
+        positions.into_iter().for_each(|index| state.full[index].first = true);
     }
 
     fn write(&mut self, array: ArrayId, word: &Word, index: &Expr, state: &mut State) {

@@ -69,16 +69,19 @@ impl State {
 
     /// Sets a variable of the items that are here.
     pub(super) fn set(&mut self, variable: VarId, word: Word, form: Option<Rc<Expr>>) {
-        let found = &mut self.variables[variable.0 as usize];
+        let entry = &mut self.variables[variable.0 as usize];
         let word = match self.mask.contains(&false) {
-            true => Word::each(&self.mask, |item, here| if here { word.at(item) } else { found.0.at(item) }),
+            true => Word::each(
+                &self.mask,
+                |item, is_active| if is_active { word.at(item) } else { entry.0.at(item) },
+            ),
             false => word,
         };
-        *found = (word, form);
+        *entry = (word, form);
     }
 
     pub(super) fn write(&mut self, array: usize, index: &Word, len: u64) {
-        for (item, _) in self.mask.iter().enumerate().filter(|(_, here)| **here) {
+        for (item, _) in self.mask.iter().enumerate().filter(|(_, is_active)| **is_active) {
             let Some(index) = index.at(item).filter(|index| *index < len) else { continue };
             Rc::make_mut(&mut self.own[array]).insert((item as u32, index));
         }
@@ -90,8 +93,8 @@ impl State {
             return;
         }
         let shared = Rc::make_mut(&mut self.shared[array]);
-        let here = self.own[array].iter().filter(|(item, _)| self.mask[*item as usize]);
-        shared.extend(here.map(|(_, index)| *index));
+        let active_items = self.own[array].iter().filter(|(item, _)| self.mask[*item as usize]);
+        shared.extend(active_items.map(|(_, index)| *index));
     }
 
     /// Whether the elements that the items of a mask read are written.
@@ -101,7 +104,7 @@ impl State {
             return true;
         }
         let Some(len) = len else { return false };
-        let mut items = mask.iter().enumerate().filter(|(_, here)| **here);
+        let mut items = mask.iter().enumerate().filter(|(_, is_active)| **is_active);
         items.all(|(item, _)| {
             index.at(item).is_some_and(|index| {
                 // Nothing is read outside of the array.
@@ -140,12 +143,15 @@ impl State {
             if Rc::ptr_eq(&one, &two) {
                 return one;
             }
-            let kept = |found: &&(u32, u64), here: &[bool], there: &[bool], other: &BTreeSet<(u32, u64)>| {
-                let item = found.0 as usize;
-                here[item] && (!there[item] || other.contains(*found))
+            let is_common = |element: &&(u32, u64),
+                             is_active_here: &[bool],
+                             is_active_there: &[bool],
+                             other: &BTreeSet<(u32, u64)>| {
+                let item = element.0 as usize;
+                is_active_here[item] && (!is_active_there[item] || other.contains(*element))
             };
-            let ones = one.iter().filter(|found| kept(found, &first, &second, &two));
-            let twos = two.iter().filter(|found| kept(found, &second, &first, &one));
+            let ones = one.iter().filter(|element| is_common(element, &first, &second, &two));
+            let twos = two.iter().filter(|element| is_common(element, &second, &first, &one));
             Rc::new(ones.chain(twos).copied().collect())
         });
         let shared = one.shared.into_iter().zip(two.shared).map(|(one, two)| match Rc::ptr_eq(&one, &two) {

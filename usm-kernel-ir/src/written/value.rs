@@ -39,14 +39,14 @@ impl Word {
     }
 
     pub(super) fn each(mask: &[bool], value: impl Fn(usize, bool) -> Option<u64>) -> Self {
-        Self::Each(mask.iter().enumerate().map(|(item, here)| value(item, *here)).collect())
+        Self::Each(mask.iter().enumerate().map(|(item, is_active)| value(item, *is_active)).collect())
     }
 }
 
 /// The items of a mask for which the condition may have this value.
 pub(super) fn narrowed(mask: &[bool], condition: &Word, value: u64) -> Rc<[bool]> {
-    let may = |item: usize| condition.at(item).is_none_or(|found| u64::from(found != 0) == value);
-    mask.iter().enumerate().map(|(item, here)| *here && may(item)).collect()
+    let may = |item: usize| condition.at(item).is_none_or(|word| u64::from(word != 0) == value);
+    mask.iter().enumerate().map(|(item, is_active)| *is_active && may(item)).collect()
 }
 
 impl Walker<'_> {
@@ -137,7 +137,7 @@ impl Walker<'_> {
     }
 
     fn map<const N: usize>(&self, words: [&Word; N], compute: impl Fn([u64; N]) -> u64) -> Word {
-        let known = |item: usize| {
+        let has_value = |item: usize| {
             let mut values = [0; N];
             for (value, word) in values.iter_mut().zip(words) {
                 *value = word.at(item)?;
@@ -148,8 +148,8 @@ impl Walker<'_> {
             return Word::Unknown;
         }
         if words.iter().all(|word| matches!(word, Word::Same(_))) {
-            return known(0).map_or(Word::Unknown, Word::Same);
+            return has_value(0).map_or(Word::Unknown, Word::Same);
         }
-        Word::Each((0..self.items()).map(known).collect::<Vec<_>>().into())
+        Word::Each((0..self.items()).map(has_value).collect::<Vec<_>>().into())
     }
 }

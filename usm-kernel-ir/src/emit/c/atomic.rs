@@ -99,12 +99,12 @@ impl Writer<'_> {
     /// An element in memory. On a device, one that items access without an order is volatile, so
     /// it is read once and written once, as a whole.
     pub(super) fn element(&self, array: ArrayId, index: &str) -> String {
-        let (name, found) = (self.array_name(array), self.kernel.array(array));
-        let is_shared = self.kernel.unordered.contains(&array) || found.space == Space::Atomic;
+        let (name, object) = (self.array_name(array), self.kernel.array(array));
+        let is_shared = self.kernel.unordered.contains(&array) || object.space == Space::Atomic;
         if self.host || !is_shared {
             return format!("{name}[{index}]");
         }
-        let (memory, c) = (self.memory(array), self.stored(found.element));
+        let (memory, c) = (self.memory(array), self.stored(object.element));
         format!("*(volatile {memory}{c} *)&{name}[{index}]")
     }
 

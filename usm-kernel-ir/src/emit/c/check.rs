@@ -42,9 +42,9 @@ impl Writer<'_> {
         let (len, name) = (self.expr(&len(array, place)), format!("at_{}", self.indices));
         self.indices += 1;
         self.write_index_check();
-        let noted = self.noted;
+        let flags = self.noted;
         let check =
-            format!("own_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {noted})");
+            format!("own_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {flags})");
         (name, Some(check))
     }
 

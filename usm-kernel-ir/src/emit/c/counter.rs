@@ -68,9 +68,9 @@ impl Writer<'_> {
 }
 
 fn loads(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.for_each(&mut |part| found |= matches!(part.kind, ExprKind::Load(..)));
-    found
+    let mut has_load = false;
+    expr.for_each(&mut |part| has_load |= matches!(part.kind, ExprKind::Load(..)));
+    has_load
 }
 
 /// Whether a body has few statements, no loop and no barrier.

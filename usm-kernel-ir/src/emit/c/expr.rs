@@ -226,7 +226,7 @@ impl Writer<'_> {
     /// Writes a function with the meaning of [`Binary::Div`] and [`Binary::Rem`].
     fn division(&mut self, operator: Binary, ty: Scalar, symbol: &str) -> String {
         let (c, name) = (self.ty(ty), format!("own_{}_{ty}", operator.name()));
-        let instead = if operator == Binary::Div { "a" } else { "0" };
+        let fallback = if operator == Binary::Div { "a" } else { "0" };
         let least = if ty.is_signed() {
             let least = self.literal(Literal::integer(ty, 1 << (ty.bits() - 1)));
             format!(" || (b == -1 && a == {least})")
@@ -235,7 +235,7 @@ impl Writer<'_> {
         };
         let qualifiers = self.qualifiers();
         self.helpers.insert(format!(
-            "{qualifiers}{c} {name}({c} a, {c} b)\n{{\n    return b == 0{least} ? ({c}){instead} : ({c})(a {symbol} b);\n}}\n"
+            "{qualifiers}{c} {name}({c} a, {c} b)\n{{\n    return b == 0{least} ? ({c}){fallback} : ({c})(a {symbol} b);\n}}\n"
         ));
         name
     }

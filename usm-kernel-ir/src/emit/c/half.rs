@@ -17,13 +17,13 @@ impl Writer<'_> {
         };
         let mut text = format!("{head}\n{{\n{body}}}\n");
         if self.dialect == Dialect::Cuda {
-            for (word, instead) in [
+            for (word, replacement) in [
                 ("ushort", "unsigned short"),
                 ("uint", "unsigned int"),
                 ("as_unsigned int", "__float_as_uint"),
                 ("as_float", "__uint_as_float"),
             ] {
-                text = text.replace(word, instead);
+                text = text.replace(word, replacement);
             }
         }
         self.helpers.insert(format!("{}{text}", self.qualifiers()));

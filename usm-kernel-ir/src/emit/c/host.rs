@@ -47,12 +47,12 @@ pub const HOST_FUNCTION: &str = "usm_run";
 ///
 /// `apart` states that no two array parameters share memory.
 #[must_use]
-pub fn host_c(kernel: &Kernel, apart: bool) -> String {
-    host(&Entry::plain(kernel), apart)
+pub fn host_c(kernel: &Kernel, disjoint: bool) -> String {
+    host(&Entry::plain(kernel), disjoint)
 }
 
-pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
-    let grouped = entry.kernel.needs_groups();
+pub(in crate::emit) fn host(entry: &Entry<'_>, disjoint: bool) -> String {
+    let needs_groups = entry.kernel.needs_groups();
     let checks = entry.checks.as_ref();
     let kernel = lower(entry.kernel, By::One);
     let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
@@ -61,9 +61,16 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     let rows = of_row(&kernel, &phases.homes);
     let barriers = kernel.body.iter().any(Stmt::has_barrier);
     let one_private = !barriers && kernel.private_bytes() > ON_STACK;
-    let mut host =
-        Host { writer, grouped, phases: &phases, rows, one_private, ends: 0, macros: String::new() };
-    host.function(apart);
+    let mut host = Host {
+        writer,
+        grouped: needs_groups,
+        phases: &phases,
+        rows,
+        one_private,
+        ends: 0,
+        macros: String::new(),
+    };
+    host.function(disjoint);
     let Host { writer, macros, .. } = host;
     let helpers: String = writer.helpers.iter().map(String::as_str).collect();
     format!("{}{helpers}{macros}{}", include_str!("host.h"), writer.text)
@@ -91,7 +98,7 @@ impl Host<'_, '_> {
         self.writer.text += "\n";
     }
 
-    fn function(&mut self, apart: bool) {
+    fn function(&mut self, disjoint: bool) {
         let kernel = self.writer.kernel;
         self.writer.text += &format!(
             "ulong {HOST_FUNCTION}(void *const *usm_arrays, const ulong *usm_values, const ulong *usm_lens, \
@@ -105,7 +112,7 @@ impl Host<'_, '_> {
             ));
         }
         self.line("const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;");
-        let pointers = self.arguments(apart);
+        let pointers = self.arguments(disjoint);
         if self.writer.checks.is_some() {
             self.line(&format!("uint *usm_record = usm_arrays[{pointers}];"));
             self.line("int usm_failed = 0;");
@@ -142,9 +149,9 @@ impl Host<'_, '_> {
     }
 
     /// Declares the function's arguments. Returns the number of arrays.
-    fn arguments(&mut self, apart: bool) -> usize {
+    fn arguments(&mut self, disjoint: bool) -> usize {
         let kernel = self.writer.kernel;
-        let restrict = if apart { "restrict " } else { "" };
+        let restrict = if disjoint { "restrict " } else { "" };
         let mut pointers = 0;
         for parameter in &kernel.parameters {
             match parameter {
@@ -259,8 +266,13 @@ impl Host<'_, '_> {
                     self.line("}");
                 }
                 Part::For(variable, [start, end, step], body) => {
-                    let failed = self.writer.checks.map(|_| "usm_failed".to_string());
-                    let round = Round { word: "", asks: true, fails: failed.is_some(), failed };
+                    let exit_condition = self.writer.checks.map(|_| "usm_failed".to_string());
+                    let round = Round {
+                        word: "",
+                        asks: true,
+                        fails: exit_condition.is_some(),
+                        failed: exit_condition,
+                    };
                     let end = self.writer.counting(*variable, [start, end, step], &round, 1);
                     self.parts(body);
                     self.writer.end_counting(end, 1);
@@ -299,9 +311,9 @@ impl Host<'_, '_> {
         let guards = Guards::of(site, body);
         // Each item computes the values of ids anyway, before it asks a condition.
         let body = [&guards.prelude[..], &guards.body].concat();
-        let checked =
+        let has_checks =
             self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
-        let divides = !checked && guards.rest.is_empty();
+        let divides = !has_checks && guards.rest.is_empty();
         let strips = divides.then(|| Strips::of(kernel, (&self.phases.homes, &rows), &body)).flatten();
         let [from, to] = ["from", "to"].map(|name| format!("usm_{name}_{end}"));
         self.bounds(&guards, [&from, &to]);
@@ -359,7 +371,7 @@ impl Host<'_, '_> {
         &mut self,
         body: &[&Stmt],
         (conditions, statement): (&[Condition<'_>], Option<&Stmt>),
-        known: &[VarId],
+        defined_before: &[VarId],
     ) {
         let kernel = self.writer.kernel;
         if !self.one_private && !kernel.body.iter().any(Stmt::has_barrier) {
@@ -376,7 +388,7 @@ impl Host<'_, '_> {
             self.used(core::slice::from_ref(*stmt), &mut used);
         }
         conditions.iter().for_each(|condition| self.read(condition.expr, &mut used));
-        used.retain(|variable| !known.contains(variable));
+        used.retain(|variable| !defined_before.contains(variable));
         self.variables(&used);
         if let Some(stmt) = statement {
             self.writer.begin(stmt);
@@ -426,14 +438,14 @@ impl Host<'_, '_> {
 
     /// Variables of a block, each after those that its recomputation reads.
     fn used(&self, body: &[Stmt], used: &mut Vec<VarId>) {
-        let mut named = Vec::new();
-        for_each(body, &mut |stmt| named.extend(stmt.sets()), &mut |_| ());
+        let mut variables = Vec::new();
+        for_each(body, &mut |stmt| variables.extend(stmt.sets()), &mut |_| ());
         for_each(body, &mut |_| (), &mut |expr| {
             if let ExprKind::Variable(variable) = expr.kind {
-                named.push(variable);
+                variables.push(variable);
             }
         });
-        for variable in named {
+        for variable in variables {
             self.needed(variable, used);
         }
     }

@@ -100,8 +100,8 @@ impl Writer<'_> {
             StmtKind::While(condition, body) => {
                 let mut condition = self.expr(condition);
                 if self.checks.is_some() {
-                    let failed = if is_together { TOGETHER } else { ALONE };
-                    condition = format!("!(usm_failed & {failed}) && {condition}");
+                    let mask = if is_together { TOGETHER } else { ALONE };
+                    condition = format!("!(usm_failed & {mask}) && {condition}");
                 }
                 let word = self.before_loop(body);
                 self.line(depth, &format!("{word}while ({condition}) {{"));
@@ -112,11 +112,11 @@ impl Writer<'_> {
                 self.line(depth, "}");
             }
             StmtKind::For { variable, start, end, step, body } => {
-                let failed = if is_together { TOGETHER } else { ALONE };
+                let mask = if is_together { TOGETHER } else { ALONE };
                 let round = Round {
                     word: self.before_loop(body),
                     asks: self.host && !stmt.is_short_loop(),
-                    failed: self.checks.map(|_| format!("usm_failed & {failed}")),
+                    failed: self.checks.map(|_| format!("usm_failed & {mask}")),
                     fails: self.checks.is_some_and(|checks| checks.has_checked_index(stmt)),
                 };
                 let bounds = [start, end, step];
@@ -204,7 +204,7 @@ impl Writer<'_> {
         let mut goes_on = String::new();
         let mut braces = 2;
         match &round.failed {
-            Some(failed) if round.fails => goes_on = format!("!({failed}) && "),
+            Some(condition) if round.fails => goes_on = format!("!({condition}) && "),
             Some(failed) => {
                 self.line(depth + 1, &format!("if (!({failed})) {{"));
                 braces += 1;

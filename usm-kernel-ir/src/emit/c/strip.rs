@@ -77,9 +77,9 @@ impl<'k> Strips<'k> {
                     continue;
                 }
                 let others = lists.iter().enumerate().filter(|(other, _)| *other != place);
-                let elsewhere = others.into_iter().any(|(_, (stmts, _))| named(stmts).contains(&id));
+                let is_in_others = others.into_iter().any(|(_, (stmts, _))| named(stmts).contains(&id));
                 let lives_on = lists[place].1 && !begins_with(stmts, id);
-                if elsewhere || lives_on {
+                if is_in_others || lives_on {
                     strips.arrays.push(id);
                 }
             }
@@ -149,19 +149,19 @@ fn collect<'p, 'k>(pieces: &'p [Piece<'k>], inside: bool, lists: &mut Vec<(&'p [
 
 /// The variables that statements set or read.
 fn named(stmts: &[&Stmt]) -> Vec<VarId> {
-    let mut found = Vec::new();
+    let mut variables = Vec::new();
     for stmt in stmts {
         let stmts = core::slice::from_ref(*stmt);
-        for_each(stmts, &mut |stmt| found.extend(stmt.sets()), &mut |_| ());
+        for_each(stmts, &mut |stmt| variables.extend(stmt.sets()), &mut |_| ());
         for_each(stmts, &mut |_| (), &mut |expr| {
             if let ExprKind::Variable(id) = expr.kind {
-                found.push(id);
+                variables.push(id);
             }
         });
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    variables.sort_unstable();
+    variables.dedup();
+    variables
 }
 
 /// Whether statements set a variable before anything else.
@@ -216,8 +216,9 @@ impl<'k> Host<'_, 'k> {
                     self.line(&format!("for (ulong usm_lane = 0; usm_lane < {lanes}; ++usm_lane) {{"));
                     self.line(&format!("const ulong usm_lid_0 = {from} + usm_lane;"));
                     self.enter(0);
-                    let known: Vec<VarId> = strips.arrays.iter().chain(&strips.counters).copied().collect();
-                    self.item(stmts, (&[], None), &known);
+                    let defined_before: Vec<VarId> =
+                        strips.arrays.iter().chain(&strips.counters).copied().collect();
+                    self.item(stmts, (&[], None), &defined_before);
                     self.line("}");
                 }
                 Piece::Around(variable, bounds, pieces) => {

@@ -73,8 +73,8 @@ impl Writer<'_> {
 
     /// Structures with fields of several types.
     fn columns_argument(&self, id: ArrayId, texts: &mut Texts) {
-        let (passing, form, view) = self.structures(id);
-        texts.argument(&format!("{}::{passing}", self.path), &form, &view);
+        let (argument, form, view) = self.structures(id);
+        texts.argument(&format!("{}::{argument}", self.path), &form, &view);
         for (name, value, view) in self.columns(id) {
             texts.parameter(name, &value, view);
         }
@@ -84,7 +84,7 @@ impl Writer<'_> {
         let (kernel, path, array) = (self.kernel, self.path, self.kernel.array(id));
         // Any byte is valid in an array of bools, and one that is not zero is true.
         let element = stored(array.element);
-        let (passing, form, view) = match &array.space {
+        let (argument, form, view) = match &array.space {
             Space::Write => (
                 format!("Write<{element}>"),
                 format!("&'static mut [{element}]"),
@@ -102,12 +102,12 @@ impl Writer<'_> {
             ),
             _ => (format!("Read<{element}>"), format!("&'static [{element}]"), format!("&[{element}]")),
         };
-        let passing = match (kernel.structure(Parameter::Array(id)), &array.space) {
-            (None, _) => passing,
+        let argument = match (kernel.structure(Parameter::Array(id)), &array.space) {
+            (None, _) => argument,
             (Some(of), Space::Write) => format!("WriteFields<{}>", of.name),
             (Some(of), _) => format!("ReadFields<{}>", of.name),
         };
-        texts.argument(&format!("{path}::{passing}"), &form, &view);
+        texts.argument(&format!("{path}::{argument}"), &form, &view);
         texts.parameter(self.array(id), &self.array(id), view);
     }
 

@@ -22,8 +22,8 @@ impl Writer<'_> {
         let numbers = positions.collect::<Vec<_>>().join(", ");
         let some = |text: String| format!("::core::option::Option::Some({text})");
         let bytes = |bytes: &[u8]| {
-            let escaped = bytes.iter().flat_map(|byte| core::ascii::escape_default(*byte)).map(char::from);
-            some(format!("b\"{}\"", escaped.collect::<String>()))
+            let letters = bytes.iter().flat_map(|byte| core::ascii::escape_default(*byte)).map(char::from);
+            some(format!("b\"{}\"", letters.collect::<String>()))
         };
         let none = "::core::option::Option::None";
         let module = spir_v.map_or(none.to_string(), |modules| bytes(&modules.plain));
@@ -74,7 +74,7 @@ impl Writer<'_> {
         ));
     }
 
-    fn place(&self, wanted: Parameter) -> usize {
-        self.kernel.parameters.iter().position(|parameter| *parameter == wanted).unwrap_or(0)
+    fn place(&self, target: Parameter) -> usize {
+        self.kernel.parameters.iter().position(|parameter| *parameter == target).unwrap_or(0)
     }
 }

@@ -116,8 +116,8 @@ impl Writer<'_> {
                 format!("{name}::wrapping_{}({one}, {two})", operator.name())
             }
             Binary::Div | Binary::Rem => {
-                let known = matches!(right.kind, ExprKind::Literal(literal) if literal.bits != 0 && (literal.bits as i64) > 0);
-                if known {
+                let is_safe = matches!(right.kind, ExprKind::Literal(literal) if literal.bits != 0 && (literal.bits as i64) > 0);
+                if is_safe {
                     return plain(if operator == Binary::Div { "/" } else { "%" });
                 }
                 format!(

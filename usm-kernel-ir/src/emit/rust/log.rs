@@ -40,12 +40,12 @@ impl Writer<'_> {
     /// argument of what is printed without one.
     pub(super) fn pattern(&self, array: &dyn Fn(Option<ArrayId>) -> String) -> String {
         let arguments = self.kernel.arguments();
-        let stated = arguments.iter().map(|parameter| match parameter {
+        let names = arguments.iter().map(|parameter| match parameter {
             Parameter::Array(id) => array(Some(*id)),
             Parameter::Value(id) => self.value_name(*id),
         });
         let log = (!self.kernel.logs().is_empty()).then(|| array(None));
-        stated.chain(log).map(|name| name + ", ").collect()
+        names.chain(log).map(|name| name + ", ").collect()
     }
 
     /// Where a launch finds what is printed.

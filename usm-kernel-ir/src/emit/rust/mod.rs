@@ -81,8 +81,8 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.line("#[allow(clippy::undocumented_unsafe_blocks)]");
     writer.line(&format!("unsafe impl {path}::generated::Written<{}> for {name} {{", kernel.dimensions));
     // Types of the language, which the surroundings cannot redefine.
-    let vouching = if kernel.trusted { "((),)" } else { "()" };
-    writer.line(&format!("type Vouching = {vouching};"));
+    let vouching_type = if kernel.trusted { "((),)" } else { "()" };
+    writer.line(&format!("type Vouching = {vouching_type};"));
     writer.implementation(claims);
     writer.device_code(kernel, claims, spir_v);
     writer.line("}");
@@ -181,16 +181,16 @@ impl Writer<'_> {
 
     /// Writes the function that runs a group: it takes views apart and calls the body.
     fn group(&mut self, texts: Texts) {
-        let (path, d, launched) = (self.path, self.kernel.dimensions, self.launched.clone());
+        let (path, d, launch_type) = (self.path, self.kernel.dimensions, self.launched.clone());
         let Texts { views, memory_names, memory_views, .. } = &texts;
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
-            "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, {launched}, {d}, O>, ({}): ({views}), ({memory_names}): ({memory_views})) {{",
+            "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, {launch_type}, {d}, O>, ({}): ({views}), ({memory_names}): ({memory_views})) {{",
             self.pattern(&|id| id.map_or_else(|| "__log".into(), |id| self.array(id)))
         ));
         let parameters = signature(&texts.parameters);
         self.line(&format!(
-            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {launched}, {d}, O>, {parameters}) {{"
+            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {launch_type}, {d}, O>, {parameters}) {{"
         ));
         let (splits, values) = (texts.splits, texts.values);
         self.parameters = texts.parameters;
@@ -204,7 +204,7 @@ impl Writer<'_> {
     }
 
     /// Writes the statements of a group.
-    fn body(&mut self, sized: Vec<(String, Scalar, u64)>) {
+    fn body(&mut self, arrays: Vec<(String, Scalar, u64)>) {
         let at = self.text.len();
         let outside = self.begin_function();
         for (index, home) in self.phases.homes.iter().enumerate() {
@@ -213,7 +213,7 @@ impl Writer<'_> {
                 self.line(&format!("let mut __v{index}: {} = {};", rust_type(ty), zero(ty)));
             }
         }
-        self.own_arrays(sized);
+        self.own_arrays(arrays);
         let phases = self.phases;
         self.parts(&phases.parts);
         self.head(at);

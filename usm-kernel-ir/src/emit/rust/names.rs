@@ -43,25 +43,25 @@ pub(super) fn zero_stored(ty: Scalar) -> String {
 }
 
 pub(super) fn variables_of(body: &[&Stmt]) -> Vec<VarId> {
-    let mut found = sets_of(body);
+    let mut variables = sets_of(body);
     for stmt in body {
         for_each(core::slice::from_ref(*stmt), &mut |_| (), &mut |expr| {
             if let ExprKind::Variable(id) = expr.kind {
-                found.push(id);
+                variables.push(id);
             }
         });
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    variables.sort_unstable();
+    variables.dedup();
+    variables
 }
 
 pub(super) fn sets_of(body: &[&Stmt]) -> Vec<VarId> {
-    let mut found = Vec::new();
+    let mut variables = Vec::new();
     for stmt in body {
-        for_each(core::slice::from_ref(*stmt), &mut |stmt| found.extend(stmt.sets()), &mut |_| ());
+        for_each(core::slice::from_ref(*stmt), &mut |stmt| variables.extend(stmt.sets()), &mut |_| ());
     }
-    found
+    variables
 }
 
 pub(super) fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {

@@ -92,14 +92,14 @@ impl Writer<'_> {
             return vec![body.iter().collect()];
         }
         let mut pieces: Vec<Vec<&Stmt>> = Vec::new();
-        let mut alone = true;
+        let mut was_cut = true;
         for stmt in body {
             let cuts = self.is_guarded(stmt) || self.surrounds_rows(stmt);
             match pieces.last_mut() {
-                Some(last) if !cuts && !alone => last.push(stmt),
+                Some(last) if !cuts && !was_cut => last.push(stmt),
                 _ => pieces.push(vec![stmt]),
             }
-            alone = cuts;
+            was_cut = cuts;
         }
         // A value that lives in one phase cannot be stored between two pieces.
         let mut index = 0;
@@ -115,8 +115,8 @@ impl Writer<'_> {
             });
             match last {
                 Some(last) => {
-                    let merged = pieces.drain(index + 1..=last).flatten().collect::<Vec<_>>();
-                    pieces[index].extend(merged);
+                    let later_pieces = pieces.drain(index + 1..=last).flatten().collect::<Vec<_>>();
+                    pieces[index].extend(later_pieces);
                     index = 0;
                 }
                 None => index += 1,
@@ -135,26 +135,26 @@ impl Writer<'_> {
 
     /// Private arrays that live in this phase only.
     pub(super) fn private_arrays(&self, body: &[&Stmt]) -> Vec<ArrayId> {
-        let mut found = Vec::new();
+        let mut arrays = Vec::new();
         for stmt in body {
             let stmts = core::slice::from_ref(*stmt);
             for_each(
                 stmts,
                 &mut |stmt| {
                     if let StmtKind::Store { array, .. } = stmt.kind {
-                        found.push(array);
+                        arrays.push(array);
                     }
                 },
                 &mut |_| (),
             );
             for_each(stmts, &mut |_| (), &mut |expr| {
                 if let ExprKind::Load(array, _) = expr.kind {
-                    found.push(array);
+                    arrays.push(array);
                 }
             });
         }
-        found.retain(|id| matches!(self.kernel.array(*id).space, Space::Private(_)) && !self.is_kept(*id));
-        found
+        arrays.retain(|id| matches!(self.kernel.array(*id).space, Space::Private(_)) && !self.is_kept(*id));
+        arrays
     }
 
     /// Whether a statement is under conditions that become bounds.
@@ -275,11 +275,11 @@ impl Writer<'_> {
                 }
             });
         }
-        let mut again = Vec::new();
+        let mut definitions = Vec::new();
         for id in used {
-            self.add_recomputed(id, &[], &mut again);
+            self.add_recomputed(id, &[], &mut definitions);
         }
-        for id in again {
+        for id in definitions {
             let ty = self.kernel.variable(id).ty;
             if let Some(value) = definition(&self.kernel.body, id) {
                 let line = format!("let {}: {} = {};", self.variable(id), rust_type(ty), self.expr(value));
@@ -290,10 +290,10 @@ impl Writer<'_> {
 
     /// Declares the variables of a piece, except the known ones, and recomputes those that other
     /// pieces set.
-    pub(super) fn declare(&mut self, body: &[&Stmt], known: &[VarId]) {
+    pub(super) fn declare(&mut self, body: &[&Stmt], defined_before: &[VarId]) {
         let kernel = self.kernel;
         let mut used = variables_of(body);
-        used.retain(|id| !known.contains(id));
+        used.retain(|id| !defined_before.contains(id));
         for id in &used {
             let ty = kernel.variable(*id).ty;
             match self.phases.homes[id.0 as usize] {
@@ -306,17 +306,17 @@ impl Writer<'_> {
         }
         // Values from other phases are recomputed in the order of the variables.
         let set_here = sets_of(body);
-        let mut again = Vec::new();
+        let mut definitions = Vec::new();
         for id in &used {
-            self.add_recomputed(*id, &set_here, &mut again);
+            self.add_recomputed(*id, &set_here, &mut definitions);
         }
-        let declared: Vec<VarId> = again.iter().copied().filter(|id| !used.contains(id)).collect();
-        for id in declared {
+        let others: Vec<VarId> = definitions.iter().copied().filter(|id| !used.contains(id)).collect();
+        for id in others {
             let ty = kernel.variable(id).ty;
             let name = self.variable(id);
             self.line(&format!("let mut {name}: {} = {};", rust_type(ty), zero(ty)));
         }
-        for id in again {
+        for id in definitions {
             if let Some(value) = definition(&kernel.body, id) {
                 let line = format!("{} = {};", self.variable(id), self.expr(value));
                 self.line(&line);
@@ -325,12 +325,15 @@ impl Writer<'_> {
     }
 
     /// Adds a variable that another piece sets, after those that its recomputation reads.
-    fn add_recomputed(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
-        if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
+    fn add_recomputed(&self, id: VarId, set_here: &[VarId], definitions: &mut Vec<VarId>) {
+        if self.phases.homes[id.0 as usize] != Home::Again
+            || set_here.contains(&id)
+            || definitions.contains(&id)
+        {
             return;
         }
-        needed(self.kernel, &self.phases.homes, id, again);
-        again.retain(|id| self.phases.homes[id.0 as usize] == Home::Again);
+        needed(self.kernel, &self.phases.homes, id, definitions);
+        definitions.retain(|id| self.phases.homes[id.0 as usize] == Home::Again);
     }
 }
 
@@ -372,11 +375,12 @@ fn is_overwritten(piece: &[&Stmt], next: &[&Stmt]) -> bool {
     else {
         return false;
     };
-    let [Stmt { kind: StmtKind::Store { array: again, index: same, value }, place }] = then.as_slice() else {
+    let [Stmt { kind: StmtKind::Store { array: target, index: same, value }, place }] = then.as_slice()
+    else {
         return false;
     };
     other.is_empty()
-        && (array, index, one.place) == (again, same, *place)
+        && (array, index, one.place) == (target, same, *place)
         && !reads(index, *array)
         && !reads(value, *array)
 }

@@ -281,6 +281,6 @@ fn value_of_launch(kernel: &Kernel, id: ValueId) -> String {
         Some((first, field)) => (first, format!(".{field}")),
         None => (id, String::new()),
     };
-    let place = kernel.arguments().iter().position(|found| *found == Parameter::Value(first));
+    let place = kernel.arguments().iter().position(|other| *other == Parameter::Value(first));
     format!("__values.{}{field}", place.unwrap_or(0))
 }

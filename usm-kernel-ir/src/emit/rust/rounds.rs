@@ -26,14 +26,14 @@ impl Writer<'_> {
         let ty = kernel.variable(variable).ty;
         let name = self.variable(variable);
         // A round gets the body's parameters, and the numbers of the group that it reads.
-        let mut given = self.parameters.clone();
+        let mut parameters = self.parameters.clone();
         for (index, home) in self.phases.homes.iter().enumerate() {
             let id = VarId(index as u32);
             if *home == Home::Group && id != variable && mentions(body, id) > 0 {
-                given.push((self.variable(id), rust_type(kernel.variable(id).ty).to_string()));
+                parameters.push((self.variable(id), rust_type(kernel.variable(id).ty).to_string()));
             }
         }
-        let names = given.iter().map(|(name, ty)| match ty.as_str() {
+        let names = parameters.iter().map(|(name, ty)| match ty.as_str() {
             "usize" => format!("{name} as usize, "),
             ty if is_written(ty) => format!("F::reborrow(&mut {name}), "),
             _ => format!("{name}, "),
@@ -46,7 +46,7 @@ impl Writer<'_> {
             "fn __round<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>({name}: {}, __group: &{path}::Group<'_, {}, {d}, O>, {}) {{",
             ty.name(),
             self.launched,
-            signature(&given)
+            signature(&parameters)
         ));
         let at = self.text.len();
         let outside = self.begin_function();
@@ -115,13 +115,14 @@ impl Writer<'_> {
     /// sets them first.
     fn of_a_round(&self, body: &[Part<'_>]) -> Vec<VarId> {
         let all = (0..self.kernel.variables.len() as u32).map(VarId);
-        let mut found: Vec<VarId> = all.filter(|id| self.phases.homes[id.0 as usize] == Home::Kept).collect();
-        found.retain(|id| {
+        let mut variables: Vec<VarId> =
+            all.filter(|id| self.phases.homes[id.0 as usize] == Home::Kept).collect();
+        variables.retain(|id| {
             let mut everywhere = 0;
             count(&self.kernel.body, *id, &mut everywhere);
             everywhere == mentions(body, *id) && is_set_first(body, *id)
         });
-        found
+        variables
     }
 }
 
@@ -164,15 +165,15 @@ fn statements_of<'p>(body: &'p [Part<'_>]) -> impl Iterator<Item = &'p Stmt> {
 
 /// How often the phases set or read a variable.
 fn mentions(body: &[Part<'_>], id: VarId) -> usize {
-    let mut found = 0;
-    statements_of(body).for_each(|stmt| count(core::slice::from_ref(stmt), id, &mut found));
-    found
+    let mut total = 0;
+    statements_of(body).for_each(|stmt| count(core::slice::from_ref(stmt), id, &mut total));
+    total
 }
 
-fn count(body: &[Stmt], id: VarId, found: &mut usize) {
-    for_each(body, &mut |stmt| *found += usize::from(stmt.sets() == Some(id)), &mut |_| ());
+fn count(body: &[Stmt], id: VarId, total: &mut usize) {
+    for_each(body, &mut |stmt| *total += usize::from(stmt.sets() == Some(id)), &mut |_| ());
     for_each(body, &mut |_| (), &mut |expr| {
-        *found += usize::from(matches!(expr.kind, ExprKind::Variable(read) if read == id));
+        *total += usize::from(matches!(expr.kind, ExprKind::Variable(read) if read == id));
     });
 }
 

@@ -223,9 +223,9 @@ impl Writer<'_> {
         let (path, element) = (self.path, self.kernel.array(array).element);
         if self.kernel.array(array).space == Space::Atomic {
             let (at, slice) = (self.at(array, place), self.array(array));
-            let relaxed = "::core::sync::atomic::Ordering::Relaxed";
+            let ordering = "::core::sync::atomic::Ordering::Relaxed";
             let call = format!(
-                "(unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}).compare_exchange({expected}, {new}, {relaxed}, {relaxed}).unwrap_or_else(|found| found)"
+                "(unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}).compare_exchange({expected}, {new}, {ordering}, {ordering}).unwrap_or_else(|found| found)"
             );
             match old {
                 Some(old) => self.set(old, &call),

@@ -28,8 +28,8 @@ impl Writer<'_> {
     /// The parameter of structures, its form in types of the language, and its view.
     pub(super) fn structures(&self, id: ArrayId) -> (String, String, String) {
         let path = self.path;
-        let found = self.kernel.columns(id);
-        let (name, count) = found.map_or(("", 0), |(structure, arrays)| (&*structure.name, arrays.len()));
+        let columns = self.kernel.columns(id);
+        let (name, count) = columns.map_or(("", 0), |(structure, arrays)| (&*structure.name, arrays.len()));
         match self.kernel.array(id).space {
             Space::Write => (
                 format!("WriteColumns<{name}, {count}>"),

@@ -55,10 +55,10 @@ impl Writer<'_> {
         let ty = self.kernel.array(array).element;
         let pointer = self.word(array, index);
         let (expected, new) = (self.word_of(ty, expected), self.word_of(ty, new));
-        let seen = self.cas(ty, pointer, expected, new);
+        let before = self.cas(ty, pointer, expected, new);
         if let Some(old) = old {
-            let seen = self.number_of(ty, seen);
-            self.set(old, seen);
+            let before = self.number_of(ty, before);
+            self.set(old, before);
         }
     }
 
@@ -91,8 +91,8 @@ impl Writer<'_> {
         // The next round's old value, under the name that the loop's head uses.
         let same = Instruction::new(Op::CopyObject, Some(word), Some(seen), vec![Operand::IdRef(found)]);
         self.builder.insert_into_block(InsertPoint::End, same).expect("a block is open");
-        let done = self.op(Op::IEqual, bool, &[found, expected]);
-        self.fork(done, end, head);
+        let is_equal = self.op(Op::IEqual, bool, &[found, expected]);
+        self.fork(is_equal, end, head);
         self.begin(Some(end));
         if let Some(old) = old {
             let old_value = self.number_of(ty, found);
@@ -123,9 +123,9 @@ impl Writer<'_> {
         }
         let (pointer, word) = (self.word(array, index), self.ty(ty.unsigned()));
         let scope = self.number(Scalar::U32, u64::from(DEVICE));
-        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
-        let loaded = self.op(Op::AtomicLoad, word, &[pointer, scope, relaxed]);
-        self.number_of(ty, loaded)
+        let ordering = self.number(Scalar::U32, u64::from(RELAXED));
+        let value = self.op(Op::AtomicLoad, word, &[pointer, scope, ordering]);
+        self.number_of(ty, value)
     }
 
     /// Writes an element, as [`load_element`](Self::load_element) reads it.
@@ -138,20 +138,20 @@ impl Writer<'_> {
         }
         let (pointer, value) = (self.word(array, index), self.word_of(ty, value));
         let scope = self.number(Scalar::U32, u64::from(DEVICE));
-        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
-        self.builder.atomic_store(pointer, scope, relaxed, value).expect("a block is open");
+        let ordering = self.number(Scalar::U32, u64::from(RELAXED));
+        self.builder.atomic_store(pointer, scope, ordering, value).expect("a block is open");
     }
 
     /// The address of an element, as that of an integer of its width.
     fn word(&mut self, array: ArrayId, index: Word) -> Word {
         let pointer = self.element(array, index);
-        let found = self.kernel.array(array);
-        if !found.element.is_float() {
+        let object = self.kernel.array(array);
+        if !object.element.is_float() {
             return pointer;
         }
-        let is_local = matches!(found.space, Space::Local(_));
+        let is_local = matches!(object.space, Space::Local(_));
         let class = if is_local { StorageClass::Workgroup } else { StorageClass::CrossWorkgroup };
-        let word = self.ty(found.element.unsigned());
+        let word = self.ty(object.element.unsigned());
         let ty = self.pointer(class, word);
         self.op(Op::Bitcast, ty, &[pointer])
     }
@@ -170,13 +170,13 @@ impl Writer<'_> {
     pub(super) fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
         let word = self.ty(ty.unsigned());
         let scope = self.number(Scalar::U32, u64::from(DEVICE));
-        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
+        let ordering = self.number(Scalar::U32, u64::from(RELAXED));
         let id = self.builder.id();
         let operands = [
             Operand::IdRef(pointer),
             Operand::IdScope(scope),
-            Operand::IdMemorySemantics(relaxed),
-            Operand::IdMemorySemantics(relaxed),
+            Operand::IdMemorySemantics(ordering),
+            Operand::IdMemorySemantics(ordering),
             Operand::IdRef(new),
             Operand::IdRef(expected),
         ];

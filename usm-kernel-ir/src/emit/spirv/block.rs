@@ -55,15 +55,15 @@ impl Writer<'_> {
     }
 
     pub(super) fn load_by(&mut self, access: MemoryAccess, pointer: Word, ty: Scalar) -> Word {
-        let stored = self.stored(ty);
-        let aligned = [Operand::LiteralBit32(ty.bytes() as u32)];
-        let loaded = self.builder.load(stored, None, pointer, Some(access), aligned);
-        let loaded = loaded.expect("a block is open");
+        let memory_type = self.stored(ty);
+        let alignment = [Operand::LiteralBit32(ty.bytes() as u32)];
+        let value = self.builder.load(memory_type, None, pointer, Some(access), alignment);
+        let value = value.expect("a block is open");
         if ty != Scalar::Bool {
-            return loaded;
+            return value;
         }
         let (bool, zero) = (self.ty(Scalar::Bool), self.number(Scalar::U8, 0));
-        self.op(Op::INotEqual, bool, &[loaded, zero])
+        self.op(Op::INotEqual, bool, &[value, zero])
     }
 
     pub(super) fn store(&mut self, pointer: Word, ty: Scalar, value: Word) {
@@ -78,14 +78,14 @@ impl Writer<'_> {
         } else {
             value
         };
-        let aligned = [Operand::LiteralBit32(ty.bytes() as u32)];
-        self.builder.store(pointer, value, Some(access), aligned).expect("a block is open");
+        let alignment = [Operand::LiteralBit32(ty.bytes() as u32)];
+        self.builder.store(pointer, value, Some(access), alignment).expect("a block is open");
     }
 
     pub(super) fn element(&mut self, array: ArrayId, index: Word) -> Word {
-        let found = self.kernel.array(array);
-        let (base, element) = (self.arrays[array.0 as usize], self.stored(found.element));
-        let class = match found.space {
+        let object = self.kernel.array(array);
+        let (base, element) = (self.arrays[array.0 as usize], self.stored(object.element));
+        let class = match object.space {
             Space::Constant(_) => StorageClass::UniformConstant,
             Space::Local(_) => StorageClass::Workgroup,
             Space::Private(_) => StorageClass::Function,

@@ -18,13 +18,13 @@ impl Writer<'_> {
         let (outside, first, end) = (self.builder.id(), self.builder.id(), self.builder.id());
         self.fork(inside, end, outside);
         self.begin(Some(outside));
-        let (byte, noted) = (self.ty(Scalar::U8), self.number(Scalar::U8, u64::from(self.noted)));
+        let (byte, flags) = (self.ty(Scalar::U8), self.number(Scalar::U8, u64::from(self.noted)));
         let before = self.load(self.failed, Scalar::U8);
-        let failed = self.op(Op::BitwiseOr, byte, &[before, noted]);
-        self.store(self.failed, Scalar::U8, failed);
+        let sum = self.op(Op::BitwiseOr, byte, &[before, flags]);
+        self.store(self.failed, Scalar::U8, sum);
         let (zero, number) = (self.number(Scalar::U32, 0), self.number(Scalar::U32, u64::from(number)));
-        let seen = self.cas(Scalar::U32, self.record, zero, number);
-        let is_first = self.op(Op::IEqual, bool, &[seen, zero]);
+        let old = self.cas(Scalar::U32, self.record, zero, number);
+        let is_first = self.op(Op::IEqual, bool, &[old, zero]);
         self.fork(is_first, first, end);
         self.begin(Some(first));
         let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
@@ -59,11 +59,11 @@ impl Writer<'_> {
         let (entry, yes, end) = (self.block, self.builder.id(), self.builder.id());
         self.fork(inside, yes, end);
         self.begin(Some(yes));
-        let loaded = self.load_element(array, index, ty);
+        let value = self.load_element(array, index, ty);
         let last = self.block;
         self.jump(end);
         self.begin(Some(end));
-        self.builder.phi(word, None, [(none, entry), (loaded, last)]).expect("a block is open")
+        self.builder.phi(word, None, [(none, entry), (value, last)]).expect("a block is open")
     }
 
     /// Runs `work` if the index is inside, otherwise `instead`.

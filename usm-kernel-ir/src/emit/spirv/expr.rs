@@ -38,14 +38,14 @@ impl Writer<'_> {
             ExprKind::Query(query, dimension) => {
                 let built_in = built_in(*query);
                 let variable =
-                    self.built_ins.iter().find(|(found, _)| *found == built_in).map_or(0, |(_, word)| *word);
+                    self.built_ins.iter().find(|(other, _)| *other == built_in).map_or(0, |(_, word)| *word);
                 let vector = self.builder.type_vector(ty, 3);
-                let aligned = [Operand::LiteralBit32(32)];
-                let loaded = self.builder.load(vector, None, variable, Some(MemoryAccess::ALIGNED), aligned);
+                let alignment = [Operand::LiteralBit32(32)];
+                let ids = self.builder.load(vector, None, variable, Some(MemoryAccess::ALIGNED), alignment);
                 // The last dimension is the fastest; it is the first of the vector.
                 let axis = u32::from(self.kernel.dimensions - 1 - dimension);
-                let loaded = loaded.expect("a block is open");
-                self.builder.composite_extract(ty, None, loaded, [axis]).expect("a block is open")
+                let ids = ids.expect("a block is open");
+                self.builder.composite_extract(ty, None, ids, [axis]).expect("a block is open")
             }
             ExprKind::Load(array, index) => {
                 let index = self.expr(index);
@@ -103,9 +103,9 @@ impl Writer<'_> {
 
     /// One of two values; only that one is computed.
     fn select(&mut self, condition: &Expr, one: &Expr, two: &Expr) -> Word {
-        let (chosen, ty) = (self.expr(condition), self.ty(one.ty));
+        let (choice, ty) = (self.expr(condition), self.ty(one.ty));
         let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
-        self.fork(chosen, yes, no);
+        self.fork(choice, yes, no);
         let mut ways = Vec::new();
         for (label, value) in [(yes, one), (no, two)] {
             self.begin(Some(label));

@@ -23,11 +23,11 @@ impl Writer<'_> {
         let narrow = if to == Scalar::F16 {
             self.narrowed(word)
         } else {
-            let near = self.rounded(word, 16, 0);
+            let normal = self.rounded(word, 16, 0);
             let high = self.on_bits(Op::ShiftRightLogical, word, 16);
             let quiet = self.on_bits(Op::BitwiseOr, high, 0x40);
             let size = self.on_bits(Op::BitwiseAnd, word, 0x7fff_ffff);
-            self.chosen_below(size, 0x7f80_0001, near, quiet)
+            self.chosen_below(size, 0x7f80_0001, normal, quiet)
         };
         self.op(Op::UConvert, ty, &[narrow])
     }

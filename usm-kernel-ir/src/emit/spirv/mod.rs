@@ -45,11 +45,11 @@ pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
 }
 
 pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
-    let lowered = entries.iter().map(|entry| {
+    let kernels = entries.iter().map(|entry| {
         let kernel = without_negations(lower(entry.kernel, By::All));
         with_extents_at(kernel, entry.checks.as_ref().map_or(&[][..], |checks| &checks.places))
     });
-    let lowered: Vec<_> = lowered.collect();
+    let kernels: Vec<_> = kernels.collect();
     let mut builder = Builder::new();
     builder.set_version(1, 0);
     let extended = {
@@ -57,7 +57,7 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
         {
             builder.capability(capability);
         }
-        let uses = |ty: Scalar| lowered.iter().any(|kernel| kernel.uses(ty));
+        let uses = |ty: Scalar| kernels.iter().any(|kernel| kernel.uses(ty));
         if [Scalar::I16, Scalar::U16, Scalar::F16, Scalar::Bf16].into_iter().any(uses) {
             builder.capability(Capability::Int16);
         }
@@ -65,14 +65,14 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
         if uses(Scalar::F64) {
             builder.capability(Capability::Float64);
         }
-        if lowered.iter().any(|kernel| has_wide_atomics(kernel)) {
+        if kernels.iter().any(|kernel| has_wide_atomics(kernel)) {
             builder.capability(Capability::Int64Atomics);
         }
         builder.ext_inst_import("OpenCL.std")
     };
     builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
     let mut built_ins = Vec::new();
-    for (entry, kernel) in entries.iter().zip(&lowered) {
+    for (entry, kernel) in entries.iter().zip(&kernels) {
         let mut writer = Writer {
             kernel,
             checks: entry.checks.as_ref(),
@@ -168,8 +168,8 @@ impl Writer<'_> {
         self.declare_built_ins();
         let void = self.builder.type_void();
         let function_type = self.builder.type_function(void, types.iter().copied());
-        let started = self.builder.begin_function(void, None, FunctionControl::NONE, function_type);
-        let id = started.expect("no function is open");
+        let function_id = self.builder.begin_function(void, None, FunctionControl::NONE, function_type);
+        let id = function_id.expect("no function is open");
         let mut parameters = types.into_iter().map(|ty| {
             let parameter = self.builder.function_parameter(ty);
             parameter.expect("the function is open")
@@ -292,15 +292,15 @@ impl Writer<'_> {
     }
 
     fn declare_built_ins(&mut self) {
-        let mut asked = Vec::new();
+        let mut queries = Vec::new();
         if self.guarded {
-            asked.push(BuiltIn::GlobalInvocationId);
+            queries.push(BuiltIn::GlobalInvocationId);
         }
         let mut note = |expr: &Expr| {
             if let ExprKind::Query(query, _) = expr.kind {
                 let built_in = built_in(query);
-                if !asked.contains(&built_in) {
-                    asked.push(built_in);
+                if !queries.contains(&built_in) {
+                    queries.push(built_in);
                 }
             }
         };
@@ -313,9 +313,9 @@ impl Writer<'_> {
         let word = self.ty(Scalar::U64);
         let vector = self.builder.type_vector(word, 3);
         let pointer = self.pointer(StorageClass::Input, vector);
-        let is_new = |built_in: &BuiltIn| !self.built_ins.iter().any(|(known, _)| known == built_in);
-        asked.retain(is_new);
-        for built_in in asked {
+        let is_new = |built_in: &BuiltIn| !self.built_ins.iter().any(|(other, _)| other == built_in);
+        queries.retain(is_new);
+        for built_in in queries {
             let variable = self.builder.variable(pointer, None, StorageClass::Input, None);
             self.builder.decorate(variable, Decoration::BuiltIn, [Operand::BuiltIn(built_in)]);
             self.builder.decorate(variable, Decoration::Constant, []);

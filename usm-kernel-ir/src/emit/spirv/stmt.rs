@@ -32,8 +32,8 @@ impl Writer<'_> {
     /// instruction. In SPIR-V it then runs that for one of the items that a vector holds, and the
     /// others read old bytes. It does not join volatile stores.
     fn access_of(&self, array: ArrayId, value: &Expr) -> MemoryAccess {
-        let found = self.kernel.array(array);
-        let width = found.element.bytes() as usize;
+        let object = self.kernel.array(array);
+        let width = object.element.bytes() as usize;
         let is_alike = match value.kind {
             ExprKind::Literal(literal) => {
                 let bytes = literal.bits.to_le_bytes();
@@ -41,7 +41,7 @@ impl Writer<'_> {
             }
             _ => width == 1,
         };
-        let joins = matches!(found.space, Space::Private(_)) && is_alike;
+        let joins = matches!(object.space, Space::Private(_)) && is_alike;
         if joins { MemoryAccess::ALIGNED | MemoryAccess::VOLATILE } else { MemoryAccess::ALIGNED }
     }
 
@@ -145,9 +145,9 @@ impl Writer<'_> {
         }
         let (byte, bool) = (self.ty(Scalar::U8), self.ty(Scalar::Bool));
         let (failed, none) = (self.load(self.failed, Scalar::U8), self.number(Scalar::U8, 0));
-        let asked = u64::from(if is_together { TOGETHER } else { ALONE });
-        let asked = self.number(Scalar::U8, asked);
-        let failed = self.op(Op::BitwiseAnd, byte, &[failed, asked]);
+        let mask = u64::from(if is_together { TOGETHER } else { ALONE });
+        let mask = self.number(Scalar::U8, mask);
+        let failed = self.op(Op::BitwiseAnd, byte, &[failed, mask]);
         let (failed, goes_on) = (self.op(Op::INotEqual, bool, &[failed, none]), self.builder.id());
         self.fork(failed, end, goes_on);
         self.begin(Some(goes_on));
@@ -172,9 +172,9 @@ impl Writer<'_> {
         self.jump(head);
         self.begin(Some(head));
         self.leave_if_failed(is_together, after);
-        let here = self.load(pointer, scalar);
+        let counter = self.load(pointer, scalar);
         let less = if scalar.is_signed() { Op::SLessThan } else { Op::ULessThan };
-        let condition = self.op(less, bool, &[here, last]);
+        let condition = self.op(less, bool, &[counter, last]);
         self.fork(condition, inside, after);
         self.begin(Some(inside));
         self.loops.push((next, after));
@@ -183,13 +183,13 @@ impl Writer<'_> {
         self.jump(next);
         // The remaining distance is unsigned; an overflow ends the loop.
         self.begin(Some(next));
-        let here = self.load(pointer, scalar);
-        let left = self.op(Op::ISub, ty, &[last, here]);
+        let counter = self.load(pointer, scalar);
+        let left = self.op(Op::ISub, ty, &[last, counter]);
         let more = self.op(Op::UGreaterThan, bool, &[left, step]);
         self.fork(more, further, after);
         self.begin(Some(further));
-        let here = self.op(Op::IAdd, ty, &[here, step]);
-        self.store(pointer, scalar, here);
+        let counter = self.op(Op::IAdd, ty, &[counter, step]);
+        self.store(pointer, scalar, counter);
         self.jump(head);
         self.begin(Some(after));
     }

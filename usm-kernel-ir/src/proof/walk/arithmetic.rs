@@ -1,6 +1,6 @@
 //! The sum for an operator on two integers.
 
-use super::{Known, Needs, State, Walker};
+use super::{Facts, Needs, State, Walker};
 use crate::kernel::Expr;
 use crate::operator::Binary;
 use crate::proof::linear::Linear;
@@ -12,25 +12,25 @@ impl Walker<'_> {
         &mut self,
         expr: &Expr,
         operator: Binary,
-        (one, one_ty): (Known, Scalar),
-        (two, two_ty): (Known, Scalar),
+        (one, one_ty): (Facts, Scalar),
+        (two, two_ty): (Facts, Scalar),
         state: &State,
-    ) -> Known {
-        let joined = || one.needs.clone().and(&two.needs);
+    ) -> Facts {
+        let needs_of_both = || one.needs.clone().and(&two.needs);
         match operator {
-            Binary::Add => return Known { sum: one.sum.add(&two.sum), needs: joined() },
-            Binary::Sub => return Known { sum: one.sum.sub(&two.sum), needs: joined() },
+            Binary::Add => return Facts { sum: one.sum.add(&two.sum), needs: needs_of_both() },
+            Binary::Sub => return Facts { sum: one.sum.sub(&two.sum), needs: needs_of_both() },
             Binary::Mul => {
                 if let Some(by) = two.sum.as_number() {
-                    return Known { sum: one.sum.scale(by), needs: joined() };
+                    return Facts { sum: one.sum.scale(by), needs: needs_of_both() };
                 }
                 if let Some(by) = one.sum.as_number() {
-                    return Known { sum: two.sum.scale(by), needs: joined() };
+                    return Facts { sum: two.sum.scale(by), needs: needs_of_both() };
                 }
             }
             Binary::Shl => {
                 if let Some(by) = power(expr, &two) {
-                    return Known { sum: one.sum.scale(&by), needs: joined() };
+                    return Facts { sum: one.sum.scale(&by), needs: needs_of_both() };
                 }
             }
             _ => {}
@@ -43,10 +43,10 @@ impl Walker<'_> {
         &mut self,
         expr: &Expr,
         operator: Binary,
-        (one, one_ty): (Known, Scalar),
-        (two, two_ty): (Known, Scalar),
+        (one, one_ty): (Facts, Scalar),
+        (two, two_ty): (Facts, Scalar),
         state: &State,
-    ) -> Known {
+    ) -> Facts {
         let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
         let (Some(first), Some(second)) = exact else {
             return self.unknown_of(expr, None, None, Needs::none());
@@ -63,7 +63,7 @@ impl Walker<'_> {
         if matches!(operator, Binary::Min | Binary::Max) && one.sum.terms == two.sum.terms {
             let (first, second) = (one.sum.constant, two.sum.constant);
             let constant = if operator == Binary::Min { first.min(second) } else { first.max(second) };
-            return Known { sum: Linear { terms: one.sum.terms, constant }, needs };
+            return Facts { sum: Linear { terms: one.sum.terms, constant }, needs };
         }
         let (low, high) = match operator {
             Binary::Mul if natural(&left_low) && natural(&right_low) => {
@@ -74,7 +74,7 @@ impl Walker<'_> {
             Binary::Div if natural(&left_low) && natural(&right_low) => {
                 if let (Some(value), Some(by)) = (one.sum.as_number(), two.sum.as_number()) {
                     if by.least().is_some_and(|least| least >= 1) {
-                        return Known { sum: Linear::number(value.clone().div(by.clone())), needs };
+                        return Facts { sum: Linear::number(value.clone().div(by.clone())), needs };
                     }
                 }
                 let by = if positive(&right_low) { right_low } else { None };
@@ -82,7 +82,7 @@ impl Walker<'_> {
             }
             Binary::Shr if natural(&left_low) => {
                 if let (Some(value), Some(by)) = (one.sum.as_number(), power(expr, &two)) {
-                    return Known { sum: Linear::number(value.clone().div(by)), needs };
+                    return Facts { sum: Linear::number(value.clone().div(by)), needs };
                 }
                 (Some(Number::ZERO), left_high.map(|high| high.div(power(expr, &two).unwrap_or(Number::ONE))))
             }
@@ -113,7 +113,7 @@ impl Walker<'_> {
 }
 
 /// The power of two that a shift by a known number multiplies by.
-fn power(expr: &Expr, by: &Known) -> Option<Number> {
+fn power(expr: &Expr, by: &Facts) -> Option<Number> {
     let bits = by.sum.as_number()?.constant()?;
     (0..i64::from(expr.ty.bits()).min(62)).contains(&bits).then(|| Number::Constant(1 << bits))
 }

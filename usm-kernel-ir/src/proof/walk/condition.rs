@@ -1,6 +1,6 @@
 //! The facts about integers that a true condition implies.
 
-use super::{Guard, Known, State, Walker};
+use super::{Facts, Guard, State, Walker};
 use crate::kernel::{Expr, ExprKind};
 use crate::operator::{Binary, Unary};
 use crate::proof::linear::Linear;
@@ -9,9 +9,9 @@ use crate::proof::number::Number;
 impl Walker<'_> {
     /// Assumes that a condition is true, or false, and adds the facts about integers.
     pub(super) fn assume(&mut self, condition: &Expr, truth: bool, state: &mut State) {
-        let recording = core::mem::replace(&mut self.recording, false);
+        let was_recording = core::mem::replace(&mut self.recording, false);
         self.assume_all(condition, truth, state);
-        self.recording = recording;
+        self.recording = was_recording;
     }
 
     fn assume_all(&mut self, condition: &Expr, truth: bool, state: &mut State) {
@@ -31,7 +31,7 @@ impl Walker<'_> {
                     (self.exact(&one, left.ty, &state.guards), self.exact(&two, left.ty, &state.guards));
                 let (Some(first), Some(second)) = exact else { return };
                 let needs = first.and(&second);
-                let mut below = |low: &Known, high: &Known, by: i64| {
+                let mut below = |low: &Facts, high: &Facts, by: i64| {
                     let sum = high.sum.sub(&low.sum).add(&Linear::number(Number::Constant(-by)));
                     state.guards.push(Guard { sum, needs: needs.clone() });
                 };
@@ -46,7 +46,7 @@ impl Walker<'_> {
                     }
                     (Binary::Ne, true) | (Binary::Eq, false) => {
                         // For unsigned numbers, unequal to zero means above zero.
-                        let zero = |known: &Known| known.sum.as_number() == Some(&Number::ZERO);
+                        let zero = |facts: &Facts| facts.sum.as_number() == Some(&Number::ZERO);
                         if !left.ty.is_signed() && zero(&two) {
                             below(&two, &one, 1);
                         } else if !left.ty.is_signed() && zero(&one) {

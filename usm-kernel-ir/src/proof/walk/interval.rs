@@ -97,7 +97,7 @@ impl Walker<'_> {
     /// The range of a sum under the guards.
     pub(in crate::proof) fn interval(&self, sum: &Linear, guards: &[Guard]) -> Interval {
         let mut needs = Needs::none();
-        let mut using = |guard: &Guard| needs.add_new(&guard.needs);
+        let mut use_needs = |guard: &Guard| needs.add_new(&guard.needs);
         // A guard that holds for no launch as a sum, because its numbers wrap, says nothing.
         let is_real = |guard: &&Guard| !guard.needs.is_impossible();
         let limits = |atom: Atom| self.limits(atom);
@@ -107,7 +107,7 @@ impl Walker<'_> {
             for guard in guards.iter().filter(is_real) {
                 let weight = guard.sum.weight(*atom).constant();
                 let mut rest = guard.sum.clone();
-                rest.terms.retain(|(found, _)| found != atom);
+                rest.terms.retain(|(other, _)| other != atom);
                 if least.is_some() && most.is_some() && rest.terms.iter().any(|(atom, _)| self.is_wide(*atom))
                 {
                     continue;
@@ -116,7 +116,7 @@ impl Walker<'_> {
                     // rest - atom >= 0
                     Some(-1) => {
                         if let [_, Some(high)] = self.plain(&rest, &limits) {
-                            using(guard);
+                            use_needs(guard);
                             most = Some(match most {
                                 Some(most) => most.min(high),
                                 None => high,
@@ -130,7 +130,7 @@ impl Walker<'_> {
                             if low.constant().is_some_and(|low| low <= 0) && least.is_some() {
                                 continue;
                             }
-                            using(guard);
+                            use_needs(guard);
                             least = Some(match least {
                                 Some(least) => least.max(low),
                                 None => low,
@@ -176,18 +176,18 @@ impl Walker<'_> {
             }
             let [least, most] = self.plain(&other, &within);
             if is_above {
-                if let Some(found) = most {
-                    using(guard);
+                if let Some(limit) = most {
+                    use_needs(guard);
                     high = Some(match high {
-                        Some(high) => high.min(found),
-                        None => found,
+                        Some(high) => high.min(limit),
+                        None => limit,
                     });
                 }
-            } else if let Some(found) = least {
-                using(guard);
+            } else if let Some(limit) = least {
+                use_needs(guard);
                 low = Some(match low {
-                    Some(low) => low.max(found),
-                    None => found,
+                    Some(low) => low.max(limit),
+                    None => limit,
                 });
             }
         }

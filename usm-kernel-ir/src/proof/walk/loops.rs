@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Info, Jumps, Known, NESTED, NODES, Needs, State, Walker, add_to, assigned};
+use super::{Facts, Guard, Info, Jumps, NESTED, NODES, Needs, State, Walker, add_to, assigned};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
 use crate::proof::claim::Condition;
@@ -93,35 +93,36 @@ impl Walker<'_> {
         before: &State,
         condition: &Expr,
         state: &mut State,
-    ) -> Vec<(VarId, Known)> {
+    ) -> Vec<(VarId, Facts)> {
         let mut counters = self.changing(body, before, state);
         let mut bounds: Vec<Option<(Number, Needs)>> = Vec::new();
         while !counters.is_empty() {
             let mut inside = state.clone();
             for (number, one) in counters.iter().enumerate() {
                 let needs = one.needs.clone().and(&Needs::counter(number));
-                let known = Known { sum: Linear::atom(one.atom), needs };
-                inside.variables[one.variable.0 as usize] = Some(known);
+                let facts = Facts { sum: Linear::atom(one.atom), needs };
+                inside.variables[one.variable.0 as usize] = Some(facts);
             }
             self.assume(condition, true, &mut inside);
             bounds = counters.iter().map(|one| self.bound_of(one, &inside.guards)).collect();
-            let lost = |number: &usize| bounds[*number].is_none();
-            let is_lost =
-                |(_, bound): &(Number, Needs)| (0..counters.len()).filter(lost).any(|one| bound.assumes(one));
+            let has_none = |number: &usize| bounds[*number].is_none();
+            let is_lost = |(_, bound): &(Number, Needs)| {
+                (0..counters.len()).filter(has_none).any(|one| bound.assumes(one))
+            };
             if !bounds.iter().flatten().any(is_lost) {
                 break;
             }
             // Without the lost ones the others may have other bounds.
-            let mut kept = bounds.iter().map(Option::is_some);
-            counters.retain(|_| kept.next().unwrap_or(false));
+            let mut flags = bounds.iter().map(Option::is_some);
+            counters.retain(|_| flags.next().unwrap_or(false));
         }
         let mut behind = Vec::new();
         for (number, one) in counters.iter().enumerate() {
-            let (mut needs, mut added) = (Needs::counter(number), 0);
+            let (mut needs, mut count) = (Needs::counter(number), 0);
             while let Some(next) =
-                (0..counters.len()).find(|next| needs.assumes(*next) && added >> next & 1 == 0)
+                (0..counters.len()).find(|next| needs.assumes(*next) && count >> next & 1 == 0)
             {
-                added |= 1_u64 << next;
+                count |= 1_u64 << next;
                 needs.add_new(&counters[next].needs);
                 if let Some((_, bound)) = &bounds[next] {
                     needs.add_new(bound);
@@ -135,11 +136,11 @@ impl Walker<'_> {
                 self.infos[atom as usize].low = low.filter(is_short);
                 if !is_left(body) {
                     let sum = Linear::atom(self.fresh(self.infos[atom as usize].clone()));
-                    behind.push((one.variable, Known { sum, needs: needs.clone() }));
+                    behind.push((one.variable, Facts { sum, needs: needs.clone() }));
                 }
             }
-            let known = Known { sum: Linear::atom(one.atom), needs };
-            state.variables[one.variable.0 as usize] = Some(known);
+            let facts = Facts { sum: Linear::atom(one.atom), needs };
+            state.variables[one.variable.0 as usize] = Some(facts);
         }
         behind
     }
@@ -194,7 +195,7 @@ impl Walker<'_> {
                 Binary::Div | Binary::Shr if is_unsigned && is_literal(0) => {
                     let [_, high] = interval.ends(&mut needs);
                     let atom = self.fresh(info(Some(Number::ZERO), high, None));
-                    shrinking.push((variable, Known { sum: Linear::atom(atom), needs }));
+                    shrinking.push((variable, Facts { sum: Linear::atom(atom), needs }));
                 }
                 Binary::Add | Binary::Sub if counters.len() < Needs::COUNTERS => {
                     self.recording = false;
@@ -218,8 +219,8 @@ impl Walker<'_> {
                 _ => {}
             }
         }
-        for (variable, known) in shrinking {
-            state.variables[variable.0 as usize] = Some(known);
+        for (variable, facts) in shrinking {
+            state.variables[variable.0 as usize] = Some(facts);
         }
         counters
     }
@@ -229,7 +230,7 @@ impl Walker<'_> {
         &mut self,
         variable: VarId,
         ty: Scalar,
-        [start, end, step]: [&Known; 3],
+        [start, end, step]: [&Facts; 3],
         state: &mut State,
     ) {
         let (first, last) =
@@ -255,7 +256,7 @@ impl Walker<'_> {
         let one = Linear::number(Number::ONE);
         state.guards.push(Guard { sum: sum.sub(&start.sum), needs: needs.clone() });
         state.guards.push(Guard { sum: end.sum.sub(&sum).sub(&one), needs: needs.clone() });
-        state.variables[variable.0 as usize] = Some(Known { sum, needs });
+        state.variables[variable.0 as usize] = Some(Facts { sum, needs });
     }
 }
 

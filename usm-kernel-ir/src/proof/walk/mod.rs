@@ -56,7 +56,7 @@ pub(super) struct Guard {
 
 /// A value: its sum, correct up to multiples of the type's range, if the conditions hold.
 #[derive(Clone, Debug)]
-struct Known {
+struct Facts {
     sum: Linear,
     needs: Needs,
 }
@@ -81,7 +81,7 @@ pub(super) struct Access {
 
 #[derive(Clone)]
 struct State {
-    variables: Vec<Option<Known>>,
+    variables: Vec<Option<Facts>>,
     guards: Vec<Guard>,
     /// Accesses since the last barrier.
     open: Vec<usize>,
@@ -124,16 +124,16 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
         return Ok(Claims::default());
     }
     let mut claims = claims_as_is(kernel)?;
-    let mut known = kernel.unordered.clone();
-    while claims.unordered.iter().any(|array| !known.contains(array)) {
+    let mut arrays = kernel.unordered.clone();
+    while claims.unordered.iter().any(|array| !arrays.contains(array)) {
         // What one item reads from such an array is not what another one reads.
-        known.clone_from(&claims.unordered);
-        let unordered = Kernel { unordered: known.clone(), ..kernel.clone() };
-        let meet = Uniformity::of(&unordered).barriers(&unordered).is_ok();
-        if let Some(race) = claims.races.iter().find(|race| !meet && known.contains(&race.array)) {
+        arrays.clone_from(&claims.unordered);
+        let variant = Kernel { unordered: arrays.clone(), ..kernel.clone() };
+        let meet = Uniformity::of(&variant).barriers(&variant).is_ok();
+        if let Some(race) = claims.races.iter().find(|race| !meet && arrays.contains(&race.array)) {
             return Err(race::refusal(kernel, race.array, race.write, race.other));
         }
-        claims = claims_as_is(&unordered)?;
+        claims = claims_as_is(&variant)?;
     }
     Ok(claims)
 }
@@ -143,8 +143,8 @@ fn claims_as_is(kernel: &Kernel) -> Result<Claims, Refusal> {
     if let Some(place) = walker.too_many {
         return Err(Refusal::new(place, race::TOO_MANY));
     }
-    let (races, unordered) = race::races(&mut walker)?;
-    Ok(Claims { bounds: walker.bounds, races, unordered })
+    let (races, arrays) = race::races(&mut walker)?;
+    Ok(Claims { bounds: walker.bounds, races, unordered: arrays })
 }
 
 /// [`claims`] for indices only, which can be proven of kernels with races too.
@@ -193,8 +193,8 @@ impl Walker<'_> {
     fn stmt(&mut self, stmt: &Stmt, state: &mut State) {
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
-                let known = self.value(value, state);
-                state.variables[variable.0 as usize] = Some(known);
+                let facts = self.value(value, state);
+                state.variables[variable.0 as usize] = Some(facts);
             }
             StmtKind::Store { array, index, value } => {
                 let _ = self.value(value, state);
@@ -237,8 +237,8 @@ impl Walker<'_> {
                     let _ = walker.value(condition, state);
                     walker.assume(condition, true, state);
                 });
-                for (variable, known) in behind {
-                    state.variables[variable.0 as usize] = Some(known);
+                for (variable, facts) in behind {
+                    state.variables[variable.0 as usize] = Some(facts);
                 }
             }
             StmtKind::For { variable, start, end, step, body } => {
@@ -298,7 +298,7 @@ impl Walker<'_> {
                     let both = (one.variables[place].take(), two.variables[place].take());
                     state.variables[place] = match both {
                         (Some(one), Some(two)) if one.sum == two.sum => {
-                            Some(Known { needs: one.needs.and(&two.needs), sum: one.sum })
+                            Some(Facts { needs: one.needs.and(&two.needs), sum: one.sum })
                         }
                         (Some(first), Some(second)) => {
                             self.union_of_intervals(variable, (first, &one.guards), (second, &two.guards))
@@ -315,9 +315,9 @@ impl Walker<'_> {
     fn union_of_intervals(
         &mut self,
         variable: VarId,
-        one: (Known, &[Guard]),
-        two: (Known, &[Guard]),
-    ) -> Option<Known> {
+        one: (Facts, &[Guard]),
+        two: (Facts, &[Guard]),
+    ) -> Option<Facts> {
         let ty = self.kernel.variable(variable).ty;
         let is_exact = self.is_exact(&one.0, ty, one.1) && self.is_exact(&two.0, ty, two.1);
         let mut needs = one.0.needs.and(&two.0.needs);
@@ -326,10 +326,10 @@ impl Walker<'_> {
         let [low, high] = hull(first, second);
         let shared = self.uniformity.is_uniform(variable) && self.free == 0;
         let atom = self.fresh(Info { ty: is_exact.then_some(ty), low, high, shared, steps: None });
-        Some(Known { sum: Linear::atom(atom), needs })
+        Some(Facts { sum: Linear::atom(atom), needs })
     }
 
-    fn access(&mut self, array: ArrayId, kind: Kind, index: Known, place: Place, state: &mut State) {
+    fn access(&mut self, array: ArrayId, kind: Kind, index: Facts, place: Place, state: &mut State) {
         if !self.recording {
             return;
         }
@@ -361,7 +361,7 @@ impl Walker<'_> {
             return;
         }
         state.open.push(self.accesses.len());
-        let Known { sum: index, needs } = index;
+        let Facts { sum: index, needs } = index;
         self.accesses.push(Access { array, kind, index, needs, guards: state.guards.clone(), place });
     }
 
@@ -373,10 +373,10 @@ impl Walker<'_> {
             Space::Constant(len) | Space::Private(len) => plain(Number::Constant(i64::try_from(*len).ok()?)),
             Space::Local(len) | Space::Extent(len) => {
                 let mut state = State { variables: Vec::new(), guards: Vec::new(), open: Vec::new() };
-                let known = self.value(len, &mut state);
+                let facts = self.value(len, &mut state);
                 // A length that wraps differs from its sum.
-                let exact = self.exact(&known, Scalar::U64, &[])?;
-                Some((known.sum.as_number().cloned()?, exact))
+                let exact = self.exact(&facts, Scalar::U64, &[])?;
+                Some((facts.sum.as_number().cloned()?, exact))
             }
         }
     }
@@ -398,14 +398,14 @@ fn add_to(open: &mut Vec<usize>, more: &[usize]) {
 
 /// The conditions that do not hold for every launch.
 pub(super) fn unknown(mut conditions: Vec<Condition>) -> Vec<Condition> {
-    let mut kept: Vec<Condition> = Vec::new();
+    let mut rest: Vec<Condition> = Vec::new();
     conditions.retain(|one| one.known() != Some(true));
     for one in conditions {
-        if !kept.contains(&one) {
-            kept.push(one);
+        if !rest.contains(&one) {
+            rest.push(one);
         }
     }
-    kept
+    rest
 }
 
 /// The variables that a block sets.

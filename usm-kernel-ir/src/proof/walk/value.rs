@@ -1,6 +1,6 @@
 //! Expressions as sums.
 
-use super::{Access, Guard, Info, Kind, Known, NODES, Needs, State, Walker, hull};
+use super::{Access, Facts, Guard, Info, Kind, NODES, Needs, State, Walker, hull};
 use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Unary};
 use crate::proof::claim::Condition;
@@ -10,7 +10,7 @@ use crate::scalar::Scalar;
 
 impl Walker<'_> {
     /// The facts about an integer; other types have none. Records the loads inside.
-    pub(super) fn value(&mut self, expr: &Expr, state: &mut State) -> Known {
+    pub(super) fn value(&mut self, expr: &Expr, state: &mut State) -> Facts {
         if !self.recording {
             // A condition in a condition is looked at for each way of the outer one.
             let Some(left) = self.left.checked_sub(1) else {
@@ -18,25 +18,25 @@ impl Walker<'_> {
             };
             self.left = left;
         }
-        let known = self.value_of(expr, state);
+        let facts = self.value_of(expr, state);
         let mut left = NODES;
-        let is_short = known.sum.counts(&mut left) && known.needs.counts(&mut left);
-        if is_short { known } else { self.unknown_of(expr, None, None, Needs::none()) }
+        let is_short = facts.sum.counts(&mut left) && facts.needs.counts(&mut left);
+        if is_short { facts } else { self.unknown_of(expr, None, None, Needs::none()) }
     }
 
-    fn value_of(&mut self, expr: &Expr, state: &mut State) -> Known {
-        let plain = |sum| Known { sum, needs: Needs::none() };
+    fn value_of(&mut self, expr: &Expr, state: &mut State) -> Facts {
+        let plain = |sum| Facts { sum, needs: Needs::none() };
         match &expr.kind {
             ExprKind::Literal(literal) => match literal.to_i64() {
                 Some(value) => plain(Linear::number(Number::Constant(value))),
                 None => self.unknown_of(expr, None, None, Needs::none()),
             },
             ExprKind::Variable(variable) => match &state.variables[variable.0 as usize] {
-                Some(known) if expr.ty.is_integer() => known.clone(),
+                Some(facts) if expr.ty.is_integer() => facts.clone(),
                 _ => {
-                    let known = self.unknown_of(expr, None, None, Needs::none());
-                    state.variables[variable.0 as usize] = Some(known.clone());
-                    known
+                    let facts = self.unknown_of(expr, None, None, Needs::none());
+                    state.variables[variable.0 as usize] = Some(facts.clone());
+                    facts
                 }
             },
             ExprKind::Value(value) if expr.ty.is_integer() => {
@@ -45,7 +45,7 @@ impl Walker<'_> {
                 plain(Linear::number(if expr.ty.is_signed() { number } else { number.max(Number::ZERO) }))
             }
             ExprKind::Len(array) => match self.len(*array) {
-                Some((len, needs)) => Known { sum: Linear::number(len), needs },
+                Some((len, needs)) => Facts { sum: Linear::number(len), needs },
                 None => self.unknown_of(expr, None, None, Needs::none()),
             },
             ExprKind::Query(query, dimension) => {
@@ -71,10 +71,10 @@ impl Walker<'_> {
                 self.unknown_of(expr, None, None, Needs::none())
             }
             ExprKind::Unary(operator, operand) => {
-                let known = self.value(operand, state);
+                let facts = self.value(operand, state);
                 match operator {
                     Unary::Neg if expr.ty.is_integer() => {
-                        Known { sum: known.sum.scale(&Number::Constant(-1)), needs: known.needs }
+                        Facts { sum: facts.sum.scale(&Number::Constant(-1)), needs: facts.needs }
                     }
                     _ => self.unknown_of(expr, None, None, Needs::none()),
                 }
@@ -111,16 +111,16 @@ impl Walker<'_> {
         }
     }
 
-    fn cast(&mut self, expr: &Expr, operand: &Expr, state: &mut State) -> Known {
-        let known = self.value(operand, state);
+    fn cast(&mut self, expr: &Expr, operand: &Expr, state: &mut State) -> Facts {
+        let facts = self.value(operand, state);
         if !operand.ty.is_integer() || !expr.ty.is_integer() {
             return self.unknown_of(expr, None, None, Needs::none());
         }
         if operand.ty.bits() >= expr.ty.bits() {
-            return known;
+            return facts;
         }
-        match self.exact(&known, operand.ty, &state.guards) {
-            Some(needs) => Known { sum: known.sum, needs },
+        match self.exact(&facts, operand.ty, &state.guards) {
+            Some(needs) => Facts { sum: facts.sum, needs },
             None => {
                 let low = Number::Constant(operand.ty.min());
                 let high = operand.ty.max().map(Number::Constant);
@@ -140,7 +140,7 @@ impl Walker<'_> {
         condition: &Expr,
         [then, other]: [&Expr; 2],
         state: &mut State,
-    ) -> Known {
+    ) -> Facts {
         let _ = self.value(condition, state);
         let guards = state.guards.len();
         self.assume(condition, true, state);
@@ -169,44 +169,44 @@ impl Walker<'_> {
         low: Option<Number>,
         high: Option<Number>,
         needs: Needs,
-    ) -> Known {
+    ) -> Facts {
         let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let low = low.filter(is_short).or(Some(Number::Constant(expr.ty.min())));
         let high = high.filter(is_short).or(expr.ty.max().map(Number::Constant));
         let atom = self.fresh(Info { ty: Some(expr.ty), low, high, shared, steps: None });
-        Known { sum: Linear::atom(atom), needs }
+        Facts { sum: Linear::atom(atom), needs }
     }
 
     /// A value that equals, up to multiples of its type's range, a quantity with known limits.
-    pub(super) fn congruent(&mut self, expr: &Expr, limits: Option<(Number, Number)>, needs: Needs) -> Known {
+    pub(super) fn congruent(&mut self, expr: &Expr, limits: Option<(Number, Number)>, needs: Needs) -> Facts {
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let Some((low, high)) = limits.filter(|(low, high)| is_short(low) && is_short(high)) else {
             return self.unknown_of(expr, None, None, needs);
         };
         let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
         let atom = self.fresh(Info { ty: None, low: Some(low), high: Some(high), shared, steps: None });
-        Known { sum: Linear::atom(atom), needs }
+        Facts { sum: Linear::atom(atom), needs }
     }
 
     /// Whether a value of this type always equals its sum.
-    pub(super) fn is_exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> bool {
-        let exact = self.exact(known, ty, guards);
-        exact.is_some_and(|all| all.are_in(&known.needs))
+    pub(super) fn is_exact(&self, facts: &Facts, ty: Scalar, guards: &[Guard]) -> bool {
+        let exact = self.exact(facts, ty, guards);
+        exact.is_some_and(|all| all.are_in(&facts.needs))
     }
 
     /// The condition under which a value of this type equals its sum without wrapping; `None` if it
     /// cannot be expressed.
-    pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Needs> {
-        let mut needs = known.needs.clone();
+    pub(super) fn exact(&self, facts: &Facts, ty: Scalar, guards: &[Guard]) -> Option<Needs> {
+        let mut needs = facts.needs.clone();
         if let ([(atom, Number::Constant(1))], Number::Constant(0)) =
-            (&known.sum.terms[..], &known.sum.constant)
+            (&facts.sum.terms[..], &facts.sum.constant)
         {
             if self.fits(*atom, ty) {
                 return Some(needs);
             }
         }
-        let [low, high] = self.interval(&known.sum, guards).ends(&mut needs);
+        let [low, high] = self.interval(&facts.sum, guards).ends(&mut needs);
         needs.push(Condition::AtMost(Number::Constant(ty.min()), low?));
         needs.push(Condition::AtMost(high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
         (!needs.is_impossible()).then(|| needs.unknown())
@@ -214,8 +214,8 @@ impl Walker<'_> {
 
     /// What the index of an access needs to be equal to its sum.
     pub(in crate::proof) fn exact_index(&self, access: &Access) -> Option<Needs> {
-        let known = Known { sum: access.index.clone(), needs: Needs::none() };
-        self.exact(&known, Scalar::U64, &access.guards)
+        let facts = Facts { sum: access.index.clone(), needs: Needs::none() };
+        self.exact(&facts, Scalar::U64, &access.guards)
     }
 
     /// Whether each value of an atom is one of the type. No range has 2^63 items.
