@@ -56,9 +56,9 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
     let uniformity = Uniformity::of(kernel);
     let mut splitter = Splitter {
         kernel,
-        grouped: vec![false; kernel.variables.len()],
+        group_flags: vec![false; kernel.variables.len()],
         barriers: kernel.body.iter().any(Stmt::has_barrier),
-        again: recomputed(kernel),
+        is_function_of_ids: recomputed(kernel),
         uniformity,
     };
     // The group's variables depend on the parts that are split, and those depend on the group's
@@ -78,12 +78,12 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
                 fresh.push(variable);
             }
         }
-        fresh.retain(|variable| !splitter.grouped[variable.0 as usize]);
+        fresh.retain(|variable| !splitter.group_flags[variable.0 as usize]);
         if fresh.is_empty() {
             let homes = users.iter().enumerate().map(|(index, users)| {
                 let variable = VarId(index as u32);
                 match () {
-                    () if splitter.grouped[index] => Home::Group,
+                    () if splitter.group_flags[index] => Home::Group,
                     () if splitter.is_recomputed(variable) => Home::Again,
                     () if users.len() <= 1 => Home::Phase,
                     () => Home::Kept,
@@ -92,7 +92,7 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
             return Phases { homes: homes.collect(), parts };
         }
         for variable in fresh {
-            splitter.grouped[variable.0 as usize] = true;
+            splitter.group_flags[variable.0 as usize] = true;
         }
     }
 }
@@ -100,10 +100,10 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
 struct Splitter<'k> {
     kernel: &'k Kernel,
     uniformity: Uniformity,
-    grouped: Vec<bool>,
+    group_flags: Vec<bool>,
     barriers: bool,
     /// Variables that can be recomputed from ids at every read.
-    again: Vec<bool>,
+    is_function_of_ids: Vec<bool>,
 }
 
 impl<'k> Splitter<'k> {
@@ -166,14 +166,14 @@ impl<'k> Splitter<'k> {
         let mut sets = false;
         for_each(
             core::slice::from_ref(stmt),
-            &mut |stmt| sets |= stmt.sets().is_some_and(|variable| self.grouped[variable.0 as usize]),
+            &mut |stmt| sets |= stmt.sets().is_some_and(|variable| self.group_flags[variable.0 as usize]),
             &mut |_| (),
         );
         sets
     }
 
     fn is_recomputed(&self, variable: VarId) -> bool {
-        self.again[variable.0 as usize]
+        self.is_function_of_ids[variable.0 as usize]
     }
 }
 

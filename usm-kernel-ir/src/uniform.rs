@@ -13,7 +13,7 @@ use crate::operator::Binary;
 #[derive(Clone, Debug)]
 pub struct Uniformity {
     /// For each variable, the place where it began to differ.
-    varying: Vec<Option<Place>>,
+    reasons: Vec<Option<Place>>,
 }
 
 /// Calls `note` for what decides whether an element outside is read: the indices in an expression,
@@ -79,12 +79,12 @@ impl Uniformity {
     /// Finds the variables that differ.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Self {
-        let mut result = Self { varying: vec![None; kernel.variables.len()] };
+        let mut result = Self { reasons: vec![None; kernel.variables.len()] };
         // A round adds a variable, or is the last one.
         loop {
-            let before = result.varying.iter().flatten().count();
+            let before = result.reasons.iter().flatten().count();
             let _ = result.block(kernel, &kernel.body, None, &mut |_, _, _| ());
-            if result.varying.iter().flatten().count() == before {
+            if result.reasons.iter().flatten().count() == before {
                 return result;
             }
         }
@@ -93,7 +93,7 @@ impl Uniformity {
     /// Whether the variable is the same for all items of a group.
     #[must_use]
     pub fn is_uniform(&self, variable: crate::VarId) -> bool {
-        self.varying.get(variable.0 as usize).is_some_and(Option::is_none)
+        self.reasons.get(variable.0 as usize).is_some_and(Option::is_none)
     }
 
     /// The place where the value begins to differ between the items of a group; `None` if it does
@@ -102,7 +102,7 @@ impl Uniformity {
     pub fn varies(&self, kernel: &Kernel, expr: &Expr) -> Option<Place> {
         match &expr.kind {
             ExprKind::Query(Query::LocalId | Query::GlobalId, _) => Some(expr.place),
-            ExprKind::Variable(variable) => self.varying[variable.0 as usize],
+            ExprKind::Variable(variable) => self.reasons[variable.0 as usize],
             ExprKind::Load(array, index) => match kernel.array(*array).space {
                 // Without a race, no item writes an element that all items read until the next
                 // barrier.
@@ -193,8 +193,8 @@ impl Uniformity {
     }
 
     fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
-        let varying = &mut self.varying[variable.0 as usize];
-        *varying = varying.or(reason);
+        let reasons = &mut self.reasons[variable.0 as usize];
+        *reasons = reasons.or(reason);
     }
 
     fn block(
@@ -213,7 +213,13 @@ impl Uniformity {
         divergence
     }
 
-    fn stmt(&mut self, kernel: &Kernel, stmt: &Stmt, control: Option<Place>, report: Report<'_>) -> Divergence {
+    fn stmt(
+        &mut self,
+        kernel: &Kernel,
+        stmt: &Stmt,
+        control: Option<Place>,
+        report: Report<'_>,
+    ) -> Divergence {
         report(self, stmt, control);
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
@@ -249,7 +255,7 @@ impl Uniformity {
                 let reason = control.or(bounds);
                 // Inside, the value is this loop's, whatever others do with the variable.
                 let at = variable.0 as usize;
-                let outer = core::mem::replace(&mut self.varying[at], reason);
+                let outer = core::mem::replace(&mut self.reasons[at], reason);
                 let divergence = self.rounds(kernel, (stmt, body), reason, report);
                 self.set(*variable, outer);
                 return divergence;

@@ -242,14 +242,14 @@ impl Inspector {
             }
         };
         let run = |answer: &OpenQuestion<Vec<ArrayId>, Verdict>| {
-            let inspected = |plan| run::run(kernel, plan, &answer.question, shape, MOST_STEPS);
+            let run_plan = |plan| run::run(kernel, plan, &answer.question, shape, MOST_STEPS);
             let verdict = match &answer.plan {
-                Ok(plan) => inspected(plan),
+                Ok(plan) => run_plan(plan),
                 Err(doubt) => Verdict::Undecided(doubt.clone()),
             };
             // What memory decides must not hide a race that it does not.
             let is_of_memory = matches!(verdict, Verdict::Undecided(Doubt::Memory(_) | Doubt::Possible(_)));
-            let sure = answer.sure.as_ref().filter(|_| is_of_memory).map(inspected);
+            let sure = answer.sure.as_ref().filter(|_| is_of_memory).map(run_plan);
             sure.filter(|sure| matches!(sure, Verdict::Race(_))).unwrap_or(verdict)
         };
         self.orders[at].answer(shape, first, run)
@@ -311,7 +311,7 @@ impl Inspector {
                 Some((plan, outside)) => {
                     let is_open = |place: &&usize| {
                         let target = target(place);
-                        plan.unknown.contains(&target) || outside.contains(&target)
+                        plan.unknowns.contains(&target) || outside.contains(&target)
                     };
                     open.iter().filter(is_open).copied().collect()
                 }

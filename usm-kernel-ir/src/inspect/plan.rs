@@ -44,7 +44,7 @@ pub(super) struct Plan {
     pub(super) exact: bool,
     pub(super) has_barriers: bool,
     /// Accesses whose index follows from memory.
-    pub(super) unknown: Vec<(ArrayId, Place)>,
+    pub(super) unknowns: Vec<(ArrayId, Place)>,
 }
 
 /// The accesses in question.
@@ -71,7 +71,7 @@ struct Planner<'k> {
     kernel: &'k Kernel,
     targets: Targets<'k>,
     /// Accesses whose index follows from memory.
-    unknown: Vec<(ArrayId, Place)>,
+    unknowns: Vec<(ArrayId, Place)>,
     open: Vec<bool>,
     /// The depth of the block that has all uses of a variable; 0 for the kernel's body.
     homes: Vec<u32>,
@@ -95,7 +95,7 @@ impl Plan {
         let mut planner = Planner {
             kernel,
             targets,
-            unknown: Vec::new(),
+            unknowns: Vec::new(),
             open,
             homes,
             exact: true,
@@ -122,7 +122,7 @@ impl Plan {
         }
         let nodes = prune(nodes, &matters);
         let has_barriers = has_barrier(&nodes);
-        Ok(Self { nodes, exact, has_barriers, unknown: planner.unknown })
+        Ok(Self { nodes, exact, has_barriers, unknowns: planner.unknowns })
     }
 
     /// Visits the expressions.
@@ -477,7 +477,7 @@ impl Planner<'_> {
                 return Ok(());
             }
             if matches!(self.targets, Targets::Bounds(_)) {
-                self.unknown.push((array, place));
+                self.unknowns.push((array, place));
                 return Ok(());
             }
             return Err(Doubt::Memory(place));

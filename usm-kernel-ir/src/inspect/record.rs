@@ -23,8 +23,8 @@ impl Word {
             Deed::Write => 2,
             Deed::Atomic => 4,
         };
-        let (known, kinds) = (self.0 >> 3, self.0 & 7 | kind);
-        let owner = if known == 0 || known == owner + 1 { owner + 1 } else { MANY };
+        let (reader, kinds) = (self.0 >> 3, self.0 & 7 | kind);
+        let owner = if reader == 0 || reader == owner + 1 { owner + 1 } else { MANY };
         self.0 = owner << 3 | kinds;
         // A write conflicts with any other access, a read with an atomic one. Where two owners have
         // both kinds together, one of each pair is of another owner than the other.
@@ -129,10 +129,10 @@ mod tests {
                         phase,
                         deed: deeds[next(3) as usize],
                     };
-                    let known = all.iter().any(|one| conflicts(*one, access, grouped));
-                    assert_eq!(record.add(0, access), known, "grouped {grouped}");
-                    *(if known { &mut raced } else { &mut free }) += 1;
-                    if known {
+                    let reader = all.iter().any(|one| conflicts(*one, access, grouped));
+                    assert_eq!(record.add(0, access), reader, "grouped {grouped}");
+                    *(if reader { &mut raced } else { &mut free }) += 1;
+                    if reader {
                         break;
                     }
                     all.push(access);

@@ -37,7 +37,7 @@ pub(super) struct Run<'r> {
     local: [u64; 3],
     groups: [u64; 3],
     /// Whether lanes are the items of one group.
-    grouped: bool,
+    needs_groups: bool,
     /// For each array, its length, or 0 for one that the plan does not access.
     lengths: Vec<u64>,
     records: Vec<Option<Record>>,
@@ -100,7 +100,7 @@ pub(super) fn run(
     };
     // The second run seeks the other item.
     let (records, lengths) = (vec![], first.lengths);
-    let mut second = Run { records, lengths, ..Run::fresh(kernel, plan, shape, first.grouped, steps) };
+    let mut second = Run { records, lengths, ..Run::fresh(kernel, plan, shape, first.needs_groups, steps) };
     second.sought = Some((array, index, Element::with_value()));
     match second.all() {
         Err(Stop::Both(accesses)) => {
@@ -130,7 +130,7 @@ impl<'r> Run<'r> {
             global,
             local,
             groups,
-            grouped: needs_groups,
+            needs_groups: needs_groups,
             lengths: Vec::new(),
             records: Vec::new(),
             sought: None,
@@ -201,7 +201,7 @@ impl<'r> Run<'r> {
         let mut sample = Run {
             lengths: self.lengths.clone(),
             outside: Some(Vec::new()),
-            ..Run::fresh(self.kernel, self.plan, self.shape, self.grouped, steps)
+            ..Run::fresh(self.kernel, self.plan, self.shape, self.needs_groups, steps)
         };
         for number in 0..SAMPLES {
             match sample.part(number * stride + stride / 2) {
@@ -227,14 +227,14 @@ impl<'r> Run<'r> {
 
     /// The number of groups, or of parts of the range.
     fn parts(&self) -> u64 {
-        match self.grouped {
+        match self.needs_groups {
             true => self.groups.iter().product(),
             false => self.global.iter().product::<u64>().div_ceil(LANES),
         }
     }
 
     fn part(&mut self, part: u64) -> Result<(), Stop> {
-        let lanes = match self.grouped {
+        let lanes = match self.needs_groups {
             true => self.local.iter().product(),
             false => LANES.min(self.global.iter().product::<u64>() - part * LANES),
         };
@@ -247,14 +247,14 @@ impl<'r> Run<'r> {
 
     /// Sets the ids of all lanes of a group, or of a part of the range.
     fn enter(&mut self, part: u64, lanes: usize) {
-        let Self { global, local, groups, grouped, .. } = *self;
+        let Self { global, local, groups, needs_groups, .. } = *self;
         self.ids.lanes = lanes;
         self.items.clear();
         self.of_group.clear();
         let mut columns: [[Vec<u64>; 3]; 3] = Default::default();
         let group = ids(part, &groups);
         for lane in 0..lanes as u64 {
-            let (item, of_group) = if grouped {
+            let (item, of_group) = if needs_groups {
                 let own = ids(lane, &local);
                 (core::array::from_fn(|d| group[d] * local[d] + own[d]), part)
             } else {
@@ -509,7 +509,7 @@ impl<'r> Run<'r> {
             }
             // Without barriers every item is as far from others as those of other groups.
             let item = self.items[lane];
-            let group = if self.grouped { self.of_group[lane] } else { item };
+            let group = if self.needs_groups { self.of_group[lane] } else { item };
             let touch = Touch { item, group, phase, place };
             if let Some((other, did)) = element.record_access(touch, deed) {
                 let sites = [(self.site(&other), did), (self.site(&touch), deed)];

@@ -24,7 +24,7 @@ pub(super) struct Machine<'k> {
     order: Order,
     left: u64,
     /// Whether the caller stopped the run.
-    stopped: bool,
+    is_stopped: bool,
     words: Vec<Vec<u64>>,
     /// Records of the arrays that items share, and of those without an initial value.
     shadows: Vec<Vec<Element>>,
@@ -54,7 +54,7 @@ struct Item {
     step: usize,
     stop: Stop,
     /// The item's part in a collective operation: its value, and the lane that it reads.
-    given: [u64; 2],
+    operands: [u64; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl<'k> Machine<'k> {
             input,
             order,
             left: steps,
-            stopped: false,
+            is_stopped: false,
             words,
             shadows,
             watched: true,
@@ -117,7 +117,7 @@ impl<'k> Machine<'k> {
             rounds: vec![0; code.loops],
             step: 0,
             stop: Stop::Barrier(self.kernel.place),
-            given: [0; 2],
+            operands: [0; 2],
         };
         for step in 0..groups {
             if !go_on() {
@@ -127,7 +127,7 @@ impl<'k> Machine<'k> {
             self.group_ids = ids(self.group, &self.input.groups);
             self.prepare();
             match self.one_group(&code, vec![fresh.clone(); self.items as usize], go_on) {
-                Err(_) if self.stopped => return Ok(None),
+                Err(_) if self.is_stopped => return Ok(None),
                 ran => ran?,
             }
         }
@@ -177,8 +177,8 @@ impl<'k> Machine<'k> {
     }
 
     fn after_barrier(&mut self, local: bool, global: bool) -> Result<(), Fault> {
-        for (phase, ordered) in self.phases.iter_mut().zip([local, global]) {
-            *phase = phase.checked_add(u32::from(ordered)).ok_or(Fault::Steps)?;
+        for (phase, has_order) in self.phases.iter_mut().zip([local, global]) {
+            *phase = phase.checked_add(u32::from(has_order)).ok_or(Fault::Steps)?;
         }
         Ok(())
     }
@@ -197,14 +197,15 @@ impl<'k> Machine<'k> {
     fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
         let Some((waiting, one)) = waiting.map(|place| (place, &items[place])) else { return Ok(None) };
-        let Some(Step::Wait(stmt, around)) = code.steps.get(one.step.wrapping_sub(1)) else {
+        let Some(Step::Wait(stmt, loops_around)) = code.steps.get(one.step.wrapping_sub(1)) else {
             return Ok(None);
         };
-        let apart = |other: &Item| {
-            let same_rounds = || around.iter().all(|number| one.rounds[*number] == other.rounds[*number]);
+        let differs = |other: &Item| {
+            let same_rounds =
+                || loops_around.iter().all(|number| one.rounds[*number] == other.rounds[*number]);
             other.step != one.step || other.stop != one.stop || !same_rounds()
         };
-        let Some(found) = items.iter().position(apart) else { return Ok(Some(stmt)) };
+        let Some(found) = items.iter().position(differs) else { return Ok(Some(stmt)) };
         let (there, ended) = match items[found].stop {
             Stop::Barrier(place) => (place, false),
             Stop::End(place) => (place, true),
@@ -228,7 +229,7 @@ impl<'k> Machine<'k> {
         loop {
             self.left = self.left.checked_sub(1).ok_or(Fault::Steps)?;
             if self.left % OFTEN == 0 && !go_on() {
-                self.stopped = true;
+                self.is_stopped = true;
                 return Err(Fault::Steps);
             }
             let at = item.step;
@@ -263,10 +264,10 @@ impl<'k> Machine<'k> {
                 Step::Wait(stmt, _) => {
                     match &stmt.kind {
                         StmtKind::Collect { value, .. } => {
-                            item.given[0] = self.expr(value, &item.variables)?
+                            item.operands[0] = self.expr(value, &item.variables)?
                         }
                         StmtKind::Broadcast { value, from, .. } => {
-                            item.given =
+                            item.operands =
                                 [self.expr(value, &item.variables)?, self.expr(from, &item.variables)?];
                         }
                         _ => {}
@@ -368,11 +369,11 @@ impl<'k> Machine<'k> {
         };
         // Arrays that are only read have no record.
         let Some(element) = self.shadows[id.0 as usize].get_mut(position) else { return Ok(position) };
-        if !element.written && deed == Deed::Read {
+        if !element.is_written && deed == Deed::Read {
             return Err(self.unwritten(id, index, place));
         }
         if matches!(array.space, Space::Private(_)) {
-            element.written = true;
+            element.is_written = true;
         } else if let Some((other, did)) = element.record_access(touch, deed) {
             let accesses = Box::new([(self.site_of(&other), did), (self.site(place), deed)]);
             return Err(Fault::Race { array: array.name.clone(), index, accesses });
@@ -394,7 +395,7 @@ impl<'k> Machine<'k> {
         let shadow = &self.shadows[id.0 as usize];
         let element = inside.then(|| shadow.get(self.position(id, index))).flatten();
         match element {
-            Some(element) if !element.written => Err(self.unwritten(id, index, place)),
+            Some(element) if !element.is_written => Err(self.unwritten(id, index, place)),
             _ => Ok(()),
         }
     }
@@ -449,8 +450,8 @@ impl<'k> Machine<'k> {
             // A word is its bits.
             ExprKind::Bits(operand) => self.expr(operand, own)?,
             ExprKind::Select { condition, then, other } => {
-                let chosen = if self.expr(condition, own)? != 0 { then } else { other };
-                self.expr(chosen, own)?
+                let block = if self.expr(condition, own)? != 0 { then } else { other };
+                self.expr(block, own)?
             }
             ExprKind::Math(function, arguments) => {
                 let mut words = [0; 3];
@@ -471,7 +472,7 @@ fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
             let mut sum: Option<u64> = None;
             for item in items.iter_mut() {
                 let before = sum.unwrap_or_else(|| neutral(*operator, ty).bits);
-                let value = sum.map_or(item.given[0], |sum| compute(*operator, ty, sum, item.given[0]));
+                let value = sum.map_or(item.operands[0], |sum| compute(*operator, ty, sum, item.operands[0]));
                 sum = Some(value);
                 let own = if *collection == Collection::Exclusive { before } else { value };
                 item.variables[variable.0 as usize] = own;
@@ -481,10 +482,10 @@ fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
             }
         }
         StmtKind::Broadcast { variable, .. } => {
-            let values: Vec<u64> = items.iter().map(|item| item.given[0]).collect();
+            let values: Vec<u64> = items.iter().map(|item| item.operands[0]).collect();
             let last = values.len().saturating_sub(1);
             for item in items.iter_mut() {
-                let from = usize::try_from(item.given[1]).unwrap_or(last).min(last);
+                let from = usize::try_from(item.operands[1]).unwrap_or(last).min(last);
                 item.variables[variable.0 as usize] = values[from];
             }
         }

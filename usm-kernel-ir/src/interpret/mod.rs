@@ -66,7 +66,7 @@ pub struct Interpreter<'k> {
     input: Input,
     order: Order,
     steps: u64,
-    watched: bool,
+    is_watched: bool,
 }
 
 impl<'k> Interpreter<'k> {
@@ -74,13 +74,13 @@ impl<'k> Interpreter<'k> {
     /// all items together.
     #[must_use]
     pub const fn new(kernel: &'k Kernel, input: Input, order: Order, steps: u64) -> Self {
-        Self { kernel, input, order, steps, watched: true }
+        Self { kernel, input, order, steps, is_watched: true }
     }
 
     /// Detects only indices outside, not races and uninitialised memory, which is zero.
     #[must_use]
     pub const fn unwatched(mut self) -> Self {
-        self.watched = false;
+        self.is_watched = false;
         self
     }
 
@@ -99,7 +99,7 @@ impl<'k> Interpreter<'k> {
     /// The first [`Fault`].
     pub fn run_while(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u8>>>, Fault> {
         let input = self.input.clone();
-        let machine = Machine::new(self.kernel, self.input, self.order, self.steps).watched(self.watched);
+        let machine = Machine::new(self.kernel, self.input, self.order, self.steps).watched(self.is_watched);
         Ok(machine.run(go_on)?.map(|words| input.bytes(self.kernel, &words)))
     }
 }

@@ -56,12 +56,12 @@ pub(crate) struct Element {
     reads: Shared,
     atomics: Shared,
     /// Whether the element has a value.
-    pub(crate) written: bool,
+    pub(crate) is_written: bool,
 }
 
 impl Element {
     pub(crate) fn with_value() -> Self {
-        Self { written: true, ..Self::default() }
+        Self { is_written: true, ..Self::default() }
     }
 
     /// Records an access. Returns an earlier one that races with it.
@@ -79,7 +79,7 @@ impl Element {
             Deed::Write => self.write = Some(touch),
             Deed::Atomic => self.atomics.add(touch),
         }
-        self.written |= deed != Deed::Read;
+        self.is_written |= deed != Deed::Read;
         record
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn own_parts(
     walker: &mut Walker<'_>,
     one: &Access,
     two: &Access,
-    grouped: bool,
+    in_group: bool,
 ) -> Option<Vec<Condition>> {
     let mut terms = one.index.terms.iter().chain(&two.index.terms);
     if !terms.any(|(atom, _)| matches!(atom, Atom::Other(..))) {
@@ -23,13 +23,13 @@ pub(super) fn own_parts(
     }
     let mut needs = one.needs.clone().and(&two.needs);
     let (mut first, mut second) = (one.index.clone(), two.index.clone());
-    let digits = coordinates(walker, [one, two], [&mut first, &mut second], grouped, &mut needs)?;
+    let digits = coordinates(walker, [one, two], [&mut first, &mut second], in_group, &mut needs)?;
     let mut ends = Vec::new();
     for (own, other, guards) in [(&first, &second, &one.guards), (&second, &first, &two.guards)] {
         let mut rest = own.clone();
         rest.terms.retain(|(atom, weight)| {
             let is_same = *weight == other.weight(*atom);
-            !is_same || matches!(atom, Atom::Other(number, _) if !grouped || !walker.infos[*number as usize].shared)
+            !is_same || matches!(atom, Atom::Other(number, _) if !in_group || !walker.infos[*number as usize].shared)
         });
         if rest.terms.iter().any(|(atom, _)| !matches!(atom, Atom::Other(..))) {
             return None;

@@ -210,13 +210,13 @@ fn distinct_without_conditions(
     walker: &mut Walker<'_>,
     one: &Access,
     two: &Access,
-    grouped: bool,
+    in_group: bool,
 ) -> Option<Vec<Condition>> {
     if one.guards.is_empty() && two.guards.is_empty() {
         return None;
     }
     let [one, two] = [one, two].map(|access| Access { guards: Vec::new(), ..access.clone() });
-    distinct(walker, &one, &two, grouped)
+    distinct(walker, &one, &two, in_group)
 }
 
 /// The digits of an index: a counting loop is its start and a number of steps.
@@ -317,7 +317,7 @@ pub(super) fn coordinates(
     walker: &mut Walker<'_>,
     [one, two]: [&Access; 2],
     [first, second]: [&mut Linear; 2],
-    grouped: bool,
+    in_group: bool,
     needs: &mut Needs,
 ) -> Option<Vec<Digit>> {
     let dimensions = walker.kernel.dimensions;
@@ -327,7 +327,7 @@ pub(super) fn coordinates(
             (Atom::Global(dimension), Atom::Local(dimension), Atom::Group(dimension));
         let names = |atom: Atom| first.weight(atom) != Number::ZERO || second.weight(atom) != Number::ZERO;
         let as_local = Linear::atom(group).scale(&walker.local_size(dimension)).add(&Linear::atom(local));
-        let coordinates: &[Atom] = if grouped {
+        let coordinates: &[Atom] = if in_group {
             (*first, *second) = (first.replace(global, &as_local), second.replace(global, &as_local));
             &[local]
         } else if names(local) || names(group) || guarded(one, local) || guarded(two, local) {

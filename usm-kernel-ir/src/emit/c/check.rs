@@ -42,7 +42,7 @@ impl Writer<'_> {
         let (len, name) = (self.expr(&len(array, place)), format!("at_{}", self.indices));
         self.indices += 1;
         self.write_index_check();
-        let flags = self.noted;
+        let flags = self.record_mask;
         let check =
             format!("own_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {flags})");
         (name, Some(check))

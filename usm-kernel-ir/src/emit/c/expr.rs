@@ -139,7 +139,7 @@ impl Writer<'_> {
     pub(super) fn query(&self, query: Query, dimension: u8) -> String {
         // The last dimension is the fastest; it is dimension 0 of both languages.
         let axis = self.kernel.dimensions - 1 - dimension;
-        if self.guarded && query == Query::GlobalSize {
+        if self.has_guard && query == Query::GlobalSize {
             let is_open_cl = self.dialect == Dialect::OpenCl;
             return if is_open_cl { format!("own_global_size({axis})") } else { format!("own_size_{axis}") };
         }

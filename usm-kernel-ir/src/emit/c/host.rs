@@ -63,7 +63,7 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, disjoint: bool) -> String {
     let one_private = !barriers && kernel.private_bytes() > ON_STACK;
     let mut host = Host {
         writer,
-        grouped: needs_groups,
+        needs_groups: needs_groups,
         phases: &phases,
         rows,
         one_private,
@@ -79,7 +79,7 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, disjoint: bool) -> String {
 pub(super) struct Host<'w, 'k> {
     pub(super) writer: Writer<'w>,
     /// Whether the kernel needs groups, which are then all of the same size.
-    grouped: bool,
+    needs_groups: bool,
     phases: &'w Phases<'k>,
     /// Variables that are the same for the items of a row.
     rows: Vec<bool>,
@@ -219,7 +219,7 @@ impl Host<'_, '_> {
                  ++usm_group_{axis}) {{"
             ));
             self.line(&format!("const ulong usm_base_{axis} = usm_group_{axis} * usm_local_{axis};"));
-            self.line(&match self.grouped {
+            self.line(&match self.needs_groups {
                 true => format!("const ulong usm_here_{axis} = usm_local_{axis};"),
                 false => format!(
                     "const ulong usm_rest_{axis} = usm_global_{axis} - usm_base_{axis}, \
@@ -271,7 +271,7 @@ impl Host<'_, '_> {
                         word: "",
                         asks: true,
                         fails: exit_condition.is_some(),
-                        failed: exit_condition,
+                        failure: exit_condition,
                     };
                     let end = self.writer.counting(*variable, [start, end, step], &round, 1);
                     self.parts(body);

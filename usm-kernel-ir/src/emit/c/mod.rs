@@ -67,9 +67,10 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
         let kernel = lower(entry.kernel, By::All);
         let kernel = if dialect == Dialect::OpenCl { without_negations(kernel) } else { kernel };
         let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
-        let varied = dialect == Dialect::OpenCl && !entry.kernel.strides().is_empty();
-        let guarded = entry.kernel.is_guarded();
-        let mut writer = Writer { checks, helpers, varied, guarded, ..Writer::new(&kernel, dialect) };
+        let has_scalar_loops = dialect == Dialect::OpenCl && !entry.kernel.strides().is_empty();
+        let has_guard = entry.kernel.is_guarded();
+        let mut writer =
+            Writer { checks, helpers, has_scalar_loops, has_guard, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
@@ -101,9 +102,9 @@ struct Writer<'k> {
     kernel: &'k Kernel,
     dialect: Dialect,
     /// Whether loops that store have the word [`LOOP`] in front.
-    varied: bool,
+    has_scalar_loops: bool,
     /// Whether the function ignores items beyond the range: [`Kernel::is_guarded`].
-    guarded: bool,
+    has_guard: bool,
     /// Functions that the text needs before the kernel.
     helpers: BTreeSet<String>,
     text: String,
@@ -114,9 +115,9 @@ struct Writer<'k> {
     /// Whether the text is for the host.
     host: bool,
     /// Statements that all items of a group run together.
-    together: BTreeSet<usize>,
+    joint: BTreeSet<usize>,
     /// The record for an index outside, in the statement that is written now.
-    noted: u8,
+    record_mask: u8,
     /// Number of checked indices so far; each has a variable.
     indices: u32,
     /// Variables that are arrays with a value for each item of a strip.
@@ -130,16 +131,16 @@ impl<'k> Writer<'k> {
         Self {
             kernel,
             dialect,
-            varied: false,
-            guarded: false,
+            has_scalar_loops: false,
+            has_guard: false,
             helpers: BTreeSet::new(),
             text: String::new(),
             loops: 0,
             breaks: Vec::new(),
             checks: None,
             host: false,
-            together: Uniformity::of(kernel).together(kernel),
-            noted: 0,
+            joint: Uniformity::of(kernel).together(kernel),
+            record_mask: 0,
             indices: 0,
             strip: Vec::new(),
             end: None,
@@ -166,7 +167,7 @@ impl<'k> Writer<'k> {
             lines.push("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n".to_string());
             lines.push("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n".to_string());
         }
-        if dialect == Dialect::OpenCl && self.guarded {
+        if dialect == Dialect::OpenCl && self.has_guard {
             lines.push(optional_guard(kernel.dimensions));
         }
         if dialect == Dialect::Cuda
@@ -241,9 +242,9 @@ impl<'k> Writer<'k> {
         let head = self.function_head();
         self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
         let start = self.text.len();
-        if self.guarded && open_cl {
+        if self.has_guard && open_cl {
             self.text += &format!("    own_guard_{}\n", kernel.dimensions);
-        } else if self.guarded {
+        } else if self.has_guard {
             let beyond = (0..kernel.dimensions).rev().map(|dimension| {
                 let axis = kernel.dimensions - 1 - dimension;
                 format!("{} >= own_size_{axis}", self.query(Query::GlobalId, dimension))
@@ -298,8 +299,8 @@ impl<'k> Writer<'k> {
             parameters.push(format!("const {} len_{}", self.ty(Scalar::U64), id.0));
         }
         match parameters.last_mut() {
-            Some(last) if self.guarded && open_cl => *last += &format!(" own_range_{}", kernel.dimensions),
-            _ if self.guarded => {
+            Some(last) if self.has_guard && open_cl => *last += &format!(" own_range_{}", kernel.dimensions),
+            _ if self.has_guard => {
                 let sizes = (0..kernel.dimensions)
                     .map(|axis| format!("const {} own_size_{axis}", self.ty(Scalar::U64)));
                 parameters.extend(sizes);

@@ -28,7 +28,7 @@ pub(super) struct Round {
     /// Whether it asks now and then if the launch may go on.
     pub(super) asks: bool,
     /// The condition that an index was outside, after which it ends.
-    pub(super) failed: Option<String>,
+    pub(super) failure: Option<String>,
     /// Whether that may happen inside.
     pub(super) fails: bool,
 }
@@ -49,14 +49,14 @@ impl Writer<'_> {
 
     /// Prepares the checks of a statement's expressions. Returns whether all items run it together.
     pub(super) fn begin(&mut self, stmt: &Stmt) -> bool {
-        let is_together = self.together.contains(&address(stmt));
-        self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
+        let is_together = self.joint.contains(&address(stmt));
+        self.record_mask = if is_together { ALONE | TOGETHER } else { ALONE };
         is_together
     }
 
     /// Prepares the checks of what a group runs once.
     pub(super) fn begin_of_group(&mut self) {
-        self.noted = ALONE | TOGETHER;
+        self.record_mask = ALONE | TOGETHER;
     }
 
     pub(super) fn stmt(&mut self, stmt: &Stmt, depth: usize) {
@@ -116,7 +116,7 @@ impl Writer<'_> {
                 let round = Round {
                     word: self.before_loop(body),
                     asks: self.host && !stmt.is_short_loop(),
-                    failed: self.checks.map(|_| format!("usm_failed & {mask}")),
+                    failure: self.checks.map(|_| format!("usm_failed & {mask}")),
                     fails: self.checks.is_some_and(|checks| checks.has_checked_index(stmt)),
                 };
                 let bounds = [start, end, step];
@@ -170,7 +170,7 @@ impl Writer<'_> {
 
     /// What stands in front of a loop with this body.
     fn before_loop(&mut self, body: &[Stmt]) -> &'static str {
-        if !self.varied || !stores(body) {
+        if !self.has_scalar_loops || !stores(body) {
             return "";
         }
         self.helpers.insert(LOOP.into());
@@ -203,10 +203,10 @@ impl Writer<'_> {
         self.line(depth + 1, &format!("const {c} end_{number} = {end};"));
         let mut goes_on = String::new();
         let mut braces = 2;
-        match &round.failed {
+        match &round.failure {
             Some(condition) if round.fails => goes_on = format!("!({condition}) && "),
-            Some(failed) => {
-                self.line(depth + 1, &format!("if (!({failed})) {{"));
+            Some(failure) => {
+                self.line(depth + 1, &format!("if (!({failure})) {{"));
                 braces += 1;
             }
             None => {}

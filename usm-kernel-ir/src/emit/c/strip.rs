@@ -224,8 +224,8 @@ impl<'k> Host<'_, 'k> {
                 Piece::Around(variable, bounds, pieces) => {
                     self.line("{");
                     self.recompute(bounds);
-                    let failed = self.writer.checks.map(|_| "usm_failed".to_string());
-                    let round = Round { asks: true, failed, ..Round::default() };
+                    let failure = self.writer.checks.map(|_| "usm_failed".to_string());
+                    let round = Round { asks: true, failure, ..Round::default() };
                     let end = self.writer.counting(*variable, *bounds, &round, 1);
                     self.pieces(pieces, strips, [from, lanes]);
                     self.writer.end_counting(end, 1);

@@ -32,7 +32,7 @@ pub(super) struct Texts {
     /// Names and types of the body's parameters.
     pub(super) parameters: Vec<(String, String)>,
     /// Arrays of constant size: name, type of the elements, number.
-    pub(super) sized: Vec<(String, Scalar, u64)>,
+    pub(super) constant_arrays: Vec<(String, Scalar, u64)>,
 }
 
 impl Texts {

@@ -31,7 +31,7 @@ impl Writer<'_> {
                     let value =
                         format!("(&mut {name}[..{len}]).try_into().expect(\"as many were asked for\")");
                     texts.parameter(name.clone(), &value, format!("&mut [{element}; {len}]"));
-                    texts.sized.push((name, array.element, len));
+                    texts.constant_arrays.push((name, array.element, len));
                 }
                 _ => texts.parameter(name.clone(), &name, format!("&mut [{element}]")),
             }
@@ -66,7 +66,7 @@ impl Writer<'_> {
                 let count = items.saturating_mul(*len);
                 let value = format!("{name}.try_into().expect(\"as many were asked for\")");
                 texts.parameter(name.clone(), &value, format!("&mut [{element}; {count}]"));
-                texts.sized.push((name, *ty, count));
+                texts.constant_arrays.push((name, *ty, count));
             }
             None => texts.parameter(name.clone(), &name, format!("&mut [{element}]")),
         }

@@ -44,13 +44,13 @@ use names::{rust_type, zero};
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
     let kernel = &*claims.name_unordered(kernel);
-    let lowered = lower(kernel, By::One);
-    let phases = phases(&lowered);
+    let phase_kernel = lower(kernel, By::One);
+    let phases = phases(&phase_kernel);
     let mut writer = Writer {
-        kernel: &lowered,
+        kernel: &phase_kernel,
         phases: &phases,
         path,
-        launched: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
+        launch_type: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
         name,
         text: String::new(),
         labels: 0,
@@ -58,12 +58,12 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         rows: Vec::new(),
         parameters: Vec::new(),
         reads: Vec::new(),
-        of_row: of_row(&lowered, &phases.homes),
+        of_row: of_row(&phase_kernel, &phases.homes),
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
     writer.line(PRIMITIVE);
     for (ty, name) in [(Scalar::F16, "F16"), (Scalar::Bf16, "Bf16")] {
-        if !lowered.uses(ty) {
+        if !phase_kernel.uses(ty) {
             continue;
         }
         // `path` may name a crate with another type of this name, which devices take for two bytes.
@@ -124,7 +124,7 @@ struct Writer<'k> {
     phases: &'k Phases<'k>,
     path: &'k str,
     /// The type that a launch takes: the kernel's structure, or usm-kernel's `Vouched` of it.
-    launched: String,
+    launch_type: String,
     /// The kernel's structure.
     name: &'k str,
     text: String,
@@ -181,7 +181,7 @@ impl Writer<'_> {
 
     /// Writes the function that runs a group: it takes views apart and calls the body.
     fn group(&mut self, texts: Texts) {
-        let (path, d, launch_type) = (self.path, self.kernel.dimensions, self.launched.clone());
+        let (path, d, launch_type) = (self.path, self.kernel.dimensions, self.launch_type.clone());
         let Texts { views, memory_names, memory_views, .. } = &texts;
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
@@ -194,7 +194,7 @@ impl Writer<'_> {
         ));
         let (splits, values) = (texts.splits, texts.values);
         self.parameters = texts.parameters;
-        self.body(texts.sized);
+        self.body(texts.constant_arrays);
         self.line("}");
         self.text += &splits;
         // With debug assertions, the compiler makes one body instead of two.

@@ -122,7 +122,7 @@ struct Numbers<'k> {
     /// Definitions that are not written yet.
     lines: String,
     /// The variable of each definition in scope.
-    defined: BTreeMap<String, usize>,
+    definitions: BTreeMap<String, usize>,
     /// The variable of each node in scope, by its address: nodes are shared.
     nodes: BTreeMap<*const (Number, Number), usize>,
     variables: usize,
@@ -134,8 +134,16 @@ struct Numbers<'k> {
 
 impl<'k> Numbers<'k> {
     fn new(kernel: &'k Kernel) -> Self {
-        let (defined, nodes) = (BTreeMap::new(), BTreeMap::new());
-        Self { kernel, lines: String::new(), defined, nodes, variables: 0, exit: String::new(), blocks: 0 }
+        let (definitions, nodes) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            kernel,
+            lines: String::new(),
+            definitions,
+            nodes,
+            variables: 0,
+            exit: String::new(),
+            blocks: 0,
+        }
     }
 
     fn begin(&mut self, claim: usize) {
@@ -184,10 +192,10 @@ impl<'k> Numbers<'k> {
         let block = self.blocks;
         self.blocks += 1;
         let exit = core::mem::replace(&mut self.exit, format!("break '__any_{block} false"));
-        let scope = (core::mem::take(&mut self.lines), self.defined.clone(), self.nodes.clone());
+        let scope = (core::mem::take(&mut self.lines), self.definitions.clone(), self.nodes.clone());
         let all = self.all(conditions);
         let text = format!("'__any_{block}: {{\n{}{all} }}", self.lines);
-        (self.lines, self.defined, self.nodes) = scope;
+        (self.lines, self.definitions, self.nodes) = scope;
         self.exit = exit;
         text
     }
@@ -264,13 +272,13 @@ impl<'k> Numbers<'k> {
     }
 
     fn variable(&mut self, value: String, line: impl FnOnce(usize, &str, &str) -> String) -> usize {
-        if let Some(variable) = self.defined.get(&value) {
+        if let Some(variable) = self.definitions.get(&value) {
             return *variable;
         }
         let variable = self.variables;
         self.variables += 1;
         self.lines += &line(variable, &value, &self.exit);
-        self.defined.insert(value, variable);
+        self.definitions.insert(value, variable);
         variable
     }
 }

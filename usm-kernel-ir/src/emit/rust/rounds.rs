@@ -45,7 +45,7 @@ impl Writer<'_> {
         self.line(&format!(
             "fn __round<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>({name}: {}, __group: &{path}::Group<'_, {}, {d}, O>, {}) {{",
             ty.name(),
-            self.launched,
+            self.launch_type,
             signature(&parameters)
         ));
         let at = self.text.len();

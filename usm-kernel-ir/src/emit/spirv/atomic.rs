@@ -75,10 +75,11 @@ impl Writer<'_> {
         let pointer = self.word(array, index);
         let first = self.load(pointer, ty.unsigned());
         let (entry, head, end) = (self.block, self.builder.id(), self.builder.id());
-        let seen = self.builder.id();
+        let old_word = self.builder.id();
         self.jump(head);
         self.begin(Some(head));
-        let expected = self.builder.phi(word, None, [(first, entry), (seen, head)]).expect("a block is open");
+        let expected =
+            self.builder.phi(word, None, [(first, entry), (old_word, head)]).expect("a block is open");
         let before = self.op(Op::Bitcast, float, &[expected]);
         let new = match operation {
             Atomic::Sub => self.op(Op::FSub, float, &[before, by]),
@@ -87,15 +88,16 @@ impl Writer<'_> {
             _ => self.op(Op::FAdd, float, &[before, by]),
         };
         let new = self.op(Op::Bitcast, word, &[new]);
-        let found = self.cas(ty, pointer, expected, new);
+        let old_value = self.cas(ty, pointer, expected, new);
         // The next round's old value, under the name that the loop's head uses.
-        let same = Instruction::new(Op::CopyObject, Some(word), Some(seen), vec![Operand::IdRef(found)]);
+        let same =
+            Instruction::new(Op::CopyObject, Some(word), Some(old_word), vec![Operand::IdRef(old_value)]);
         self.builder.insert_into_block(InsertPoint::End, same).expect("a block is open");
-        let is_equal = self.op(Op::IEqual, bool, &[found, expected]);
+        let is_equal = self.op(Op::IEqual, bool, &[old_value, expected]);
         self.fork(is_equal, end, head);
         self.begin(Some(end));
         if let Some(old) = old {
-            let old_value = self.number_of(ty, found);
+            let old_value = self.number_of(ty, old_value);
             self.set(old, old_value);
         }
     }

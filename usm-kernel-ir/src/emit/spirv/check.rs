@@ -18,10 +18,10 @@ impl Writer<'_> {
         let (outside, first, end) = (self.builder.id(), self.builder.id(), self.builder.id());
         self.fork(inside, end, outside);
         self.begin(Some(outside));
-        let (byte, flags) = (self.ty(Scalar::U8), self.number(Scalar::U8, u64::from(self.noted)));
-        let before = self.load(self.failed, Scalar::U8);
+        let (byte, flags) = (self.ty(Scalar::U8), self.number(Scalar::U8, u64::from(self.record_mask)));
+        let before = self.load(self.failure, Scalar::U8);
         let sum = self.op(Op::BitwiseOr, byte, &[before, flags]);
-        self.store(self.failed, Scalar::U8, sum);
+        self.store(self.failure, Scalar::U8, sum);
         let (zero, number) = (self.number(Scalar::U32, 0), self.number(Scalar::U32, u64::from(number)));
         let old = self.cas(Scalar::U32, self.record, zero, number);
         let is_first = self.op(Op::IEqual, bool, &[old, zero]);
@@ -71,7 +71,7 @@ impl Writer<'_> {
         &mut self,
         (array, index, place): (ArrayId, Word, Place),
         work: impl FnOnce(&mut Self),
-        instead: impl FnOnce(&mut Self),
+        write_otherwise: impl FnOnce(&mut Self),
     ) {
         let Some(inside) = self.index_check(array, index, place) else { return work(self) };
         let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
@@ -80,7 +80,7 @@ impl Writer<'_> {
         work(self);
         self.jump(end);
         self.begin(Some(no));
-        instead(self);
+        write_otherwise(self);
         self.jump(end);
         self.begin(Some(end));
     }

@@ -32,7 +32,7 @@ impl Writer<'_> {
                 Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 _ => self.lengths[array.0 as usize],
             },
-            ExprKind::Query(Query::GlobalSize, dimension) if self.guarded => {
+            ExprKind::Query(Query::GlobalSize, dimension) if self.has_guard => {
                 self.range[usize::from(self.kernel.dimensions - 1 - dimension)]
             }
             ExprKind::Query(query, dimension) => {
@@ -98,7 +98,7 @@ impl Writer<'_> {
     /// An instruction of OpenCL's extended set.
     pub(super) fn call(&mut self, number: u32, ty: Word, arguments: &[Word]) -> Word {
         let arguments = arguments.iter().map(|argument| Operand::IdRef(*argument)).collect::<Vec<_>>();
-        self.builder.ext_inst(ty, None, self.extended, number, arguments).expect("a block is open")
+        self.builder.ext_inst(ty, None, self.extension, number, arguments).expect("a block is open")
     }
 
     /// One of two values; only that one is computed.

@@ -52,7 +52,7 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
     let kernels: Vec<_> = kernels.collect();
     let mut builder = Builder::new();
     builder.set_version(1, 0);
-    let extended = {
+    let extension = {
         for capability in [Capability::Addresses, Capability::Linkage, Capability::Kernel, Capability::Int64]
         {
             builder.capability(capability);
@@ -77,16 +77,16 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
             kernel,
             checks: entry.checks.as_ref(),
             record: 0,
-            failed: 0,
-            together: Uniformity::of(kernel).together(kernel),
-            noted: 0,
+            failure: 0,
+            joint: Uniformity::of(kernel).together(kernel),
+            record_mask: 0,
             builder,
-            extended,
+            extension,
             built_ins,
             arrays: vec![0; kernel.arrays.len()],
             values: vec![0; kernel.values.len()],
             lengths: vec![0; kernel.arrays.len()],
-            guarded: entry.kernel.is_guarded(),
+            has_guard: entry.kernel.is_guarded(),
             range: [0; 3],
             variables: Vec::new(),
             block: 0,
@@ -117,19 +117,19 @@ struct Writer<'k> {
     checks: Option<&'k Checks>,
     /// The record of a checking function, and whether the item had an index outside.
     record: Word,
-    failed: Word,
+    failure: Word,
     /// Statements that all items of a group run together.
-    together: BTreeSet<usize>,
+    joint: BTreeSet<usize>,
     /// The record for an index outside, in the statement that is written now.
-    noted: u8,
+    record_mask: u8,
     builder: Builder,
-    extended: Word,
+    extension: Word,
     built_ins: Vec<(BuiltIn, Word)>,
     arrays: Vec<Word>,
     values: Vec<Word>,
     lengths: Vec<Word>,
     /// Whether the function ignores items beyond the range: [`Kernel::is_guarded`].
-    guarded: bool,
+    has_guard: bool,
     /// Its sizes then, the fastest dimension first.
     range: [Word; 3],
     variables: Vec<Word>,
@@ -163,7 +163,7 @@ impl Writer<'_> {
     fn function(&mut self, name: &str) {
         let kernel = self.kernel;
         let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
-        let sizes = if self.guarded { usize::from(kernel.dimensions) } else { 0 };
+        let sizes = if self.has_guard { usize::from(kernel.dimensions) } else { 0 };
         let types = self.parameter_types(lengths.len(), sizes);
         self.declare_built_ins();
         let void = self.builder.type_void();
@@ -198,7 +198,7 @@ impl Writer<'_> {
         drop(parameters);
         self.begin(None);
         self.declare_variables();
-        if self.guarded {
+        if self.has_guard {
             self.guard();
         }
         self.stmts(&kernel.body);
@@ -270,9 +270,9 @@ impl Writer<'_> {
         if self.checks.is_some() {
             let byte = self.ty(Scalar::U8);
             let pointer = self.pointer(StorageClass::Function, byte);
-            self.failed = self.builder.variable(pointer, None, StorageClass::Function, None);
+            self.failure = self.builder.variable(pointer, None, StorageClass::Function, None);
             let none = self.number(Scalar::U8, 0);
-            self.store(self.failed, Scalar::U8, none);
+            self.store(self.failure, Scalar::U8, none);
         }
     }
 
@@ -293,7 +293,7 @@ impl Writer<'_> {
 
     fn declare_built_ins(&mut self) {
         let mut queries = Vec::new();
-        if self.guarded {
+        if self.has_guard {
             queries.push(BuiltIn::GlobalInvocationId);
         }
         let mut note = |expr: &Expr| {

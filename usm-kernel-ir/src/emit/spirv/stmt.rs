@@ -46,8 +46,8 @@ impl Writer<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        let is_together = self.together.contains(&address(stmt));
-        self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
+        let is_together = self.joint.contains(&address(stmt));
+        self.record_mask = if is_together { ALONE | TOGETHER } else { ALONE };
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let value = self.expr(value);
@@ -144,12 +144,12 @@ impl Writer<'_> {
             return;
         }
         let (byte, bool) = (self.ty(Scalar::U8), self.ty(Scalar::Bool));
-        let (failed, none) = (self.load(self.failed, Scalar::U8), self.number(Scalar::U8, 0));
+        let (failure, none) = (self.load(self.failure, Scalar::U8), self.number(Scalar::U8, 0));
         let mask = u64::from(if is_together { TOGETHER } else { ALONE });
         let mask = self.number(Scalar::U8, mask);
-        let failed = self.op(Op::BitwiseAnd, byte, &[failed, mask]);
-        let (failed, goes_on) = (self.op(Op::INotEqual, bool, &[failed, none]), self.builder.id());
-        self.fork(failed, end, goes_on);
+        let failure = self.op(Op::BitwiseAnd, byte, &[failure, mask]);
+        let (failure, goes_on) = (self.op(Op::INotEqual, bool, &[failure, none]), self.builder.id());
+        self.fork(failure, end, goes_on);
         self.begin(Some(goes_on));
     }
 

@@ -101,7 +101,7 @@ impl Walker<'_> {
         // A guard that holds for no launch as a sum, because its numbers wrap, says nothing.
         let is_real = |guard: &&Guard| !guard.needs.is_impossible();
         let limits = |atom: Atom| self.limits(atom);
-        let mut narrowed: Vec<(Atom, Option<Number>, Option<Number>)> = Vec::new();
+        let mut intervals: Vec<(Atom, Option<Number>, Option<Number>)> = Vec::new();
         for (atom, _) in &sum.terms {
             let (mut least, mut most) = self.limits(*atom);
             for guard in guards.iter().filter(is_real) {
@@ -140,10 +140,10 @@ impl Walker<'_> {
                     _ => {}
                 }
             }
-            narrowed.push((*atom, least, most));
+            intervals.push((*atom, least, most));
         }
         let within = |atom: Atom| {
-            let found = narrowed.iter().find(|(found, ..)| *found == atom);
+            let found = intervals.iter().find(|(found, ..)| *found == atom);
             found.map_or_else(|| self.limits(atom), |(_, least, most)| (least.clone(), most.clone()))
         };
         let [mut low, mut high] = self.plain(sum, &within);

@@ -39,9 +39,9 @@ impl Walker<'_> {
         let before = state.clone();
         let mut heads = Vec::new();
         self.jumps.push(Jumps::default());
-        self.nested += u32::from(barriers);
+        self.depth += u32::from(barriers);
         self.free += u32::from(!barriers);
-        if self.nested > NESTED {
+        if self.depth > NESTED {
             self.too_many = self.too_many.or(Some(stmt.place));
         } else {
             for time in 0..=u32::from(barriers) {
@@ -61,7 +61,7 @@ impl Walker<'_> {
                 self.again -= time;
             }
         }
-        self.nested -= u32::from(barriers);
+        self.depth -= u32::from(barriers);
         self.free -= u32::from(!barriers);
         for variable in &set {
             state.variables[variable.0 as usize] = None;
@@ -172,7 +172,7 @@ impl Walker<'_> {
         let mut set = Vec::new();
         assigned(body, &mut set);
         let mut counters = Vec::new();
-        let mut shrinking = Vec::new();
+        let mut countdowns = Vec::new();
         for variable in set {
             let mut updates = Vec::new();
             updates_of(body, variable, &mut updates);
@@ -195,7 +195,7 @@ impl Walker<'_> {
                 Binary::Div | Binary::Shr if is_unsigned && is_literal(0) => {
                     let [_, high] = interval.ends(&mut needs);
                     let atom = self.fresh(info(Some(Number::ZERO), high, None));
-                    shrinking.push((variable, Facts { sum: Linear::atom(atom), needs }));
+                    countdowns.push((variable, Facts { sum: Linear::atom(atom), needs }));
                 }
                 Binary::Add | Binary::Sub if counters.len() < Needs::COUNTERS => {
                     self.recording = false;
@@ -219,7 +219,7 @@ impl Walker<'_> {
                 _ => {}
             }
         }
-        for (variable, facts) in shrinking {
+        for (variable, facts) in countdowns {
             state.variables[variable.0 as usize] = Some(facts);
         }
         counters

@@ -104,7 +104,7 @@ pub(super) struct Walker<'k> {
     bounds: Vec<Bound>,
     /// Enclosing loops without barriers, in which items may be in different rounds.
     free: u32,
-    nested: u32,
+    depth: u32,
     /// The jumps of the enclosing loops.
     jumps: Vec<Jumps>,
     recording: bool,
@@ -162,7 +162,7 @@ fn walked(kernel: &Kernel) -> Walker<'_> {
         pairs: Vec::new(),
         bounds: Vec::new(),
         free: 0,
-        nested: 0,
+        depth: 0,
         jumps: Vec::new(),
         recording: true,
         left: AGAIN,

@@ -12,7 +12,7 @@ use crate::proof::number::Number;
 pub(in crate::proof) struct Needs {
     conditions: Vec<Condition>,
     /// A bit for each counter.
-    assumed: u64,
+    assumptions: u64,
 }
 
 impl Needs {
@@ -20,26 +20,26 @@ impl Needs {
     pub(super) const COUNTERS: usize = 64;
 
     pub(super) const fn none() -> Self {
-        Self { conditions: Vec::new(), assumed: 0 }
+        Self { conditions: Vec::new(), assumptions: 0 }
     }
 
     /// Rests on a counter that is assumed not to wrap.
     pub(super) const fn counter(number: usize) -> Self {
-        Self { conditions: Vec::new(), assumed: 1 << number }
+        Self { conditions: Vec::new(), assumptions: 1 << number }
     }
 
     pub(super) const fn assumes(&self, number: usize) -> bool {
-        self.assumed >> number & 1 == 1
+        self.assumptions >> number & 1 == 1
     }
 
     /// The conditions alone, where they imply what was assumed.
     pub(super) fn without_assumptions(self) -> Self {
-        Self { assumed: 0, ..self }
+        Self { assumptions: 0, ..self }
     }
 
     pub(in crate::proof) fn add(&mut self, other: &Self) {
         self.conditions.extend_from_slice(&other.conditions);
-        self.assumed |= other.assumed;
+        self.assumptions |= other.assumptions;
     }
 
     /// As [`add`](Self::add), without conditions that it has.
@@ -49,7 +49,7 @@ impl Needs {
                 self.conditions.push(one.clone());
             }
         }
-        self.assumed |= other.assumed;
+        self.assumptions |= other.assumptions;
     }
 
     pub(in crate::proof) fn and(mut self, other: &Self) -> Self {
@@ -63,11 +63,11 @@ impl Needs {
 
     /// Without the conditions that every launch fulfils.
     pub(super) fn unknown(self) -> Self {
-        Self { conditions: unknown(self.conditions), assumed: self.assumed }
+        Self { conditions: unknown(self.conditions), assumptions: self.assumptions }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.conditions.is_empty() && self.assumed == 0
+        self.conditions.is_empty() && self.assumptions == 0
     }
 
     /// Whether no launch fulfils them.
@@ -77,7 +77,7 @@ impl Needs {
 
     /// Whether they are part of others.
     pub(super) fn are_in(&self, others: &Self) -> bool {
-        self.assumed & !others.assumed == 0
+        self.assumptions & !others.assumptions == 0
             && self.conditions.iter().all(|one| others.conditions.contains(one))
     }
 
@@ -88,7 +88,7 @@ impl Needs {
 
     /// The conditions on the launch. What still rests on an assumption holds for no launch.
     pub(in crate::proof) fn into_conditions(mut self) -> Vec<Condition> {
-        if self.assumed != 0 {
+        if self.assumptions != 0 {
             self.conditions.push(Condition::AtMost(Number::ONE, Number::ZERO));
         }
         self.conditions
