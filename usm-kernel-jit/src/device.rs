@@ -38,7 +38,7 @@ impl<B: Programmable> DeviceCodes<B> {
     pub fn find(&self, context: &Context<B>, variant: Variant) -> Option<Function<B>> {
         let key = (context.id(), variant);
         let mut all = self.0.iter();
-        all.find(|(id, known, _)| (*id, *known) == key).map(|(.., function)| function.clone())
+        all.find(|(id, other, _)| (*id, *other) == key).map(|(.., function)| function.clone())
     }
 
     /// Keeps a function of [`Program::build`].
@@ -60,12 +60,12 @@ impl Program {
         &self,
         context: &Context<B>,
         global: &[u64],
-        grouped: bool,
+        needs_groups: bool,
     ) -> (bool, bool) {
         if !self.answers().guarded {
             return (false, false);
         }
-        let rounds = !grouped && is_better_rounded(context.info(), global);
+        let rounds = !needs_groups && is_better_rounded(context.info(), global);
         (rounds || !Module::formats(context).contains(Formats::OPENCL_C), rounds)
     }
 
@@ -151,30 +151,30 @@ impl Program {
     ) -> Vec<DeviceArgument> {
         let (kernel, answers) = (self.kernel(), self.answers());
         let Shape { global, local, lengths, values } = *shape;
-        let mut passed = Vec::new();
+        let mut pieces = Vec::new();
         for (place, parameter) in kernel.parameters.iter().enumerate() {
-            passed.push(match parameter {
+            pieces.push(match parameter {
                 Parameter::Value(id) => DeviceArgument::Value(values[id.0 as usize]),
                 Parameter::Array(_) => DeviceArgument::Pointer(arrays(place)),
             });
         }
         let needed = if record.is_some() { &answers.checked_lengths } else { &answers.lengths };
         for id in needed {
-            passed.push(DeviceArgument::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
+            pieces.push(DeviceArgument::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
         }
         if guarded {
             let sizes = global.iter().rev().map(|size| Literal::integer(Scalar::U64, *size));
-            passed.extend(sizes.map(DeviceArgument::Value));
+            pieces.extend(sizes.map(DeviceArgument::Value));
         }
-        passed.extend(record.map(DeviceArgument::Pointer));
+        pieces.extend(record.map(DeviceArgument::Pointer));
         for (element, len) in &answers.locals {
             let elements = length(len, global, local, values);
             let bytes = elements.checked_mul(element.bytes()).and_then(|bytes| usize::try_from(bytes).ok());
             let bytes = bytes.unwrap_or(usize::MAX / 2);
             let alignment = element.bytes() as usize;
-            passed.push(DeviceArgument::Local(bytes.max(alignment), alignment));
+            pieces.push(DeviceArgument::Local(bytes.max(alignment), alignment));
         }
-        passed
+        pieces
     }
 }
 

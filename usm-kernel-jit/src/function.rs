@@ -78,8 +78,7 @@ impl<B: Programmable> Function<B> {
     /// [`CompileError`], with file, line and column where it has them.
     #[cfg(feature = "rust")]
     pub fn from_rust(source: &str, file: &str, kernel: Option<&str>) -> Result<Self, CompileError> {
-        let kernels =
-            usm_kernel_rust::read(source, file).map_err(|refused| CompileError(refused.to_string()))?;
+        let kernels = usm_kernel_rust::read(source, file).map_err(|error| CompileError(error.to_string()))?;
         let kernel =
             choose(&kernels, kernel).map_err(|message| CompileError(format!("{file}: {message}")))?;
         Self::verified(kernel.clone())

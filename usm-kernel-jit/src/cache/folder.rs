@@ -17,7 +17,7 @@ use super::{LARGEST, unique_number};
 pub(crate) struct OwnFolder {
     /// Keeps the path of [`at`](Self::at) valid.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no path goes through it there"))]
-    opened: Option<File>,
+    handle: Option<File>,
     path: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl OwnFolder {
         if fs::symlink_metadata(path).is_err() {
             builder().recursive(true).create(path)?;
         }
-        Ok(Self { opened: open_checked(path, Metadata::is_dir)?, path: path.to_owned() })
+        Ok(Self { handle: open_checked(path, Metadata::is_dir)?, path: path.to_owned() })
     }
 
     /// A new, empty folder among the temporary ones.
@@ -72,7 +72,7 @@ impl OwnFolder {
                     attempts += 1;
                 }
                 Err(error) => return Err(error.into()),
-                Ok(()) => return Ok(Self { opened: open_checked(&path, Metadata::is_dir)?, path }),
+                Ok(()) => return Ok(Self { handle: open_checked(&path, Metadata::is_dir)?, path }),
             }
         }
     }
@@ -85,9 +85,9 @@ impl OwnFolder {
     /// The path of the folder itself, also for a program that is started in it.
     pub(crate) fn opened_path(&self) -> PathBuf {
         #[cfg(target_os = "linux")]
-        if let Some(opened) = &self.opened {
+        if let Some(file) = &self.handle {
             use std::os::fd::AsRawFd;
-            return PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+            return PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         }
         self.path.clone()
     }
@@ -116,17 +116,17 @@ impl OwnFolder {
     /// # Errors
     /// Those of the system, such as a full disk.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let made = self.at(&format!("{name}.{}.{}", std::process::id(), unique_number()));
+        let temporary = self.at(&format!("{name}.{}.{}", std::process::id(), unique_number()));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&made).and_then(|mut file| file.write_all(bytes));
-        let kept = written.and_then(|()| fs::rename(&made, self.at(name)));
-        if kept.is_err() {
-            let _ = fs::remove_file(&made);
+        let result = options.open(&temporary).and_then(|mut file| file.write_all(bytes));
+        let outcome = result.and_then(|()| fs::rename(&temporary, self.at(name)));
+        if outcome.is_err() {
+            let _ = fs::remove_file(&temporary);
         }
-        kept
+        outcome
     }
 
     /// Removes the folder, which has at most these files.
@@ -163,25 +163,25 @@ fn open_checked(path: &Path, is_expected: fn(&Metadata) -> bool) -> Result<Optio
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }
-    let refused = |reason: String| Err(Unfit::Unsafe(reason));
-    let named = fs::symlink_metadata(path)?;
-    if named.is_symlink() {
-        return refused("it is a symbolic link".to_owned());
+    let refuse = |reason: String| Err(Unfit::Unsafe(reason));
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return refuse("it is a symbolic link".to_owned());
     }
-    if !is_expected(&named) {
-        return refused("it is another kind of file".to_owned());
+    if !is_expected(&metadata) {
+        return refuse("it is another kind of file".to_owned());
     }
     let file = File::open(path)?;
     let meta = file.metadata()?;
     // Otherwise somebody replaced it between the two calls, by a link for instance.
-    if (meta.dev(), meta.ino()) != (named.dev(), named.ino()) {
-        return refused("somebody replaced it meanwhile".to_owned());
+    if (meta.dev(), meta.ino()) != (metadata.dev(), metadata.ino()) {
+        return refuse("somebody replaced it meanwhile".to_owned());
     }
     if meta.uid() != geteuid() {
-        return refused(format!("it belongs to user {}, this is user {}", meta.uid(), geteuid()));
+        return refuse(format!("it belongs to user {}, this is user {}", meta.uid(), geteuid()));
     }
     if meta.mode() & 0o022 != 0 {
-        return refused(format!("others may write to it (mode {:o})", meta.mode() & 0o7777));
+        return refuse(format!("others may write to it (mode {:o})", meta.mode() & 0o7777));
     }
     Ok(Some(file))
 }

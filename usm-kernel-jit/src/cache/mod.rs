@@ -109,6 +109,6 @@ pub(crate) fn write(name: &str, bytes: &[u8]) {
 
 /// Whether a file is unchanged. Loading a truncated file would crash the process.
 pub(crate) fn is_whole(folder: &OwnFolder, file: &str, sum: &str) -> bool {
-    let (written, bytes) = (folder.read(sum), folder.read(file));
-    matches!((written, bytes), (Ok(sum), Ok(bytes)) if sum == checksum(&bytes).as_bytes())
+    let (sum_text, bytes) = (folder.read(sum), folder.read(file));
+    matches!((sum_text, bytes), (Ok(sum), Ok(bytes)) if sum == checksum(&bytes).as_bytes())
 }

@@ -47,12 +47,12 @@ pub(super) fn compile(text: &str, compiler: &Path, name: &str) -> Result<(OwnFol
     let folder = OwnFolder::temporary()
         .map_err(|unfit| format!("a folder in {}: {unfit}", env::temp_dir().display()))?;
     let file = format!("{name}.{}.so", cache::unique_number());
-    let compiled = match run(text, compiler, &["-march=native"], &folder, &file) {
+    let result = match run(text, compiler, &["-march=native"], &folder, &file) {
         // A cross compiler does not know this processor.
         Err(reason) if reason.contains("-march") => run(text, compiler, &[], &folder, &file),
         outcome => outcome,
     };
-    match compiled {
+    match result {
         Ok(()) => Ok((folder, file)),
         Err(reason) => {
             folder.remove(&[&file]);

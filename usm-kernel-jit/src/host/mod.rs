@@ -92,7 +92,7 @@ impl HostCode {
     ///
     /// # Errors
     /// Another value of that variable; with `cc`, the reason why the kernel could not be compiled.
-    pub fn new(kernel: &Kernel, checks: Option<&Claims>, apart: bool) -> Result<Option<Self>, String> {
+    pub fn new(kernel: &Kernel, checks: Option<&Claims>, disjoint: bool) -> Result<Option<Self>, String> {
         let way = match env::var("USM_KERNEL_HOST").as_deref() {
             Err(_) | Ok("") => Way::Best,
             Ok("builtin") => Way::Builtin,
@@ -103,8 +103,8 @@ impl HostCode {
             let code = match compiler::path() {
                 Some(compiler) => {
                     let text = match checks {
-                        Some(bounds) => emit::checked::host_c(kernel, bounds, apart),
-                        None => emit::host_c(kernel, apart),
+                        Some(bounds) => emit::checked::host_c(kernel, bounds, disjoint),
+                        None => emit::host_c(kernel, disjoint),
                     };
                     Self::compile_text(&text, compiler)
                 }
@@ -152,9 +152,9 @@ impl HostCode {
         let bytes = temporary.read(&output).map_err(|unfit| format!("{output}: {unfit}"));
         temporary.remove(&[&output]);
         let bytes = bytes?;
-        let stored = folder.write(&file, &bytes);
-        let stored = stored.and_then(|()| folder.write(&sum, cache::checksum(&bytes).as_bytes()));
-        stored.map_err(|error| format!("{file}: {error}"))?;
+        let result = folder.write(&file, &bytes);
+        let result = result.and_then(|()| folder.write(&sum, cache::checksum(&bytes).as_bytes()));
+        result.map_err(|error| format!("{file}: {error}"))?;
         Self::load(&folder.at(&file))
     }
 
@@ -246,14 +246,14 @@ impl HostCodes {
     ///
     /// # Errors
     /// As [`HostCode::new`].
-    pub fn get(&mut self, program: &Program, open: Open, apart: bool) -> (Entry, Open, bool) {
-        let has = |open| self.0.iter().position(|(known, _)| *known == open);
+    pub fn get(&mut self, program: &Program, open: Open, disjoint: bool) -> (Entry, Open, bool) {
+        let has = |open| self.0.iter().position(|(other, _)| *other == open);
         let open = if open == 0 || has(open).is_some() || self.0.len() < SETS { open } else { ALL };
         if let Some(place) = has(open) {
             return (self.0[place].1.clone(), open, false);
         }
         let claims = (open != 0).then(|| program.claims_of(open));
-        let code = HostCode::new(program.kernel(), claims.as_ref(), apart);
+        let code = HostCode::new(program.kernel(), claims.as_ref(), disjoint);
         let code = code.map(|code| code.map(std::sync::Arc::new));
         self.0.push((open, code.clone()));
         (code, open, true)
@@ -262,6 +262,6 @@ impl HostCodes {
     /// Whether [`get`](Self::get) compiles nothing.
     #[must_use]
     pub fn has(&self, open: Open) -> bool {
-        self.0.iter().any(|(known, _)| *known == open)
+        self.0.iter().any(|(other, _)| *other == open)
     }
 }

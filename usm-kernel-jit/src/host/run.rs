@@ -74,25 +74,25 @@ impl HostLaunch<'_> {
         watch: &mut dyn Watch,
         may_be_divided: impl FnOnce() -> bool,
     ) -> Result<[u32; checked::WORDS], RunError> {
-        let (failed, record) = (Mutex::new(None), Mutex::new([0; checked::WORDS]));
-        let pause = Pause { ask: Calling::ask, rounds: ITERATIONS };
+        let (failure, record) = (Mutex::new(None), Mutex::new([0; checked::WORDS]));
+        let pause = Pause { ask: HostCall::ask, rounds: ITERATIONS };
         let (start, shares) = (Instant::now(), core::ptr::null());
-        let mut calling = Calling { pause, start, shares, goes_on: true, watch };
+        let mut call = HostCall { pause, start, shares, goes_on: true, watch };
         let mut worker = Worker::new(self);
-        let alone = |parts, shares: &Shares| {
-            calling.shares = shares;
-            if let Err(error) = worker.run(parts, &mut calling) {
-                calling.goes_on = false;
-                *lock(&failed) = Some(error);
+        let run_all = |parts, shares: &Shares| {
+            call.shares = shares;
+            if let Err(error) = worker.run(parts, &mut call) {
+                call.goes_on = false;
+                *lock(&failure) = Some(error);
             }
-            if calling.goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if call.goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let others = |shares: &Shares| {
             let mut worker = Worker::new(self);
             let mut beside = Beside { pause: Pause { ask: Beside::ask, rounds: ITERATIONS }, shares };
             shares.for_each(|parts| {
                 if let Err(error) = worker.run(parts, &mut beside) {
-                    *lock(&failed) = Some(error);
+                    *lock(&failure) = Some(error);
                     shares.close();
                 }
             });
@@ -100,9 +100,9 @@ impl HostLaunch<'_> {
                 *lock(&record) = *worker.record;
             }
         };
-        let done = threads::divide_if(self.groups.count(), None, may_be_divided, alone, others);
-        done.map_err(RunError::Setting)?;
-        if let Some(error) = lock(&failed).take() {
+        let outcome = threads::divide_if(self.groups.count(), None, may_be_divided, run_all, others);
+        outcome.map_err(RunError::Setting)?;
+        if let Some(error) = lock(&failure).take() {
             return Err(RunError::Memory(error));
         }
         let other = *lock(&record);
@@ -190,7 +190,7 @@ impl State for Beside<'_> {
 impl Beside<'_> {
     /// Answers the code.
     unsafe extern "C" fn ask(pause: *mut Pause) -> u64 {
-        // SAFETY: as for [`Calling::ask`].
+        // SAFETY: as for [`HostCall::ask`].
         let beside = unsafe { &mut *pause.cast::<Beside<'_>>() };
         if beside.may_continue() { ITERATIONS } else { 0 }
     }
@@ -199,7 +199,7 @@ impl Beside<'_> {
 /// The state of a launch on the calling thread, which long loops of the code ask whether they may
 /// go on.
 #[repr(C)]
-struct Calling<'w> {
+struct HostCall<'w> {
     pause: Pause,
     start: Instant,
     /// Null before the first part. The calls of the code that ask are inside the work that these
@@ -209,17 +209,17 @@ struct Calling<'w> {
     watch: &'w mut dyn Watch,
 }
 
-impl Calling<'_> {
+impl HostCall<'_> {
     /// Answers the code.
     unsafe extern "C" fn ask(pause: *mut Pause) -> u64 {
         // SAFETY: the code passes the address that it was given, of a whole structure that nothing
         // else uses while the code runs.
-        let calling = unsafe { &mut *pause.cast::<Calling<'_>>() };
-        if calling.may_continue() { ITERATIONS } else { 0 }
+        let call = unsafe { &mut *pause.cast::<HostCall<'_>>() };
+        if call.may_continue() { ITERATIONS } else { 0 }
     }
 }
 
-impl State for Calling<'_> {
+impl State for HostCall<'_> {
     /// Asks the watch every [`SLICE`], while no other thread runs the launch.
     fn may_continue(&mut self) -> bool {
         if self.start.elapsed() < SLICE || !self.goes_on {

@@ -19,7 +19,7 @@ use crate::error::LaunchError;
 use crate::function::Function;
 use crate::program::{ALL, Answer, Open, Program, Words};
 
-use self::prepare::Prepared;
+use self::prepare::LaunchPlan;
 use self::work::{HostWork, check_record, fault, interpreter_arguments};
 
 /// A launch, before it runs.
@@ -72,16 +72,16 @@ impl<'l, B: Programmable> Launch<'l, B> {
         self.with_logs(arguments, |arguments| self.proof_of(&self.prepare(arguments)?))
     }
 
-    fn proof_of(&self, prepared: &Prepared<'_, B>) -> Result<Answer, LaunchError> {
+    fn proof_of(&self, plan: &LaunchPlan<'_, B>) -> Result<Answer, LaunchError> {
         if self.program().kernel().trusted {
             let reason = "it is an `unsafe fn`, for which its caller answers: nothing is proven";
             return Ok(Answer::Open(self.program().located(reason)));
         }
-        Ok(self.answer(prepared, "so it is checked as it runs"))
+        Ok(self.answer(plan, "so it is checked as it runs"))
     }
 
-    fn answer(&self, prepared: &Prepared<'_, B>, otherwise: &str) -> Answer {
-        self.program().answer(&prepared.shape(), &words(otherwise))
+    fn answer(&self, plan: &LaunchPlan<'_, B>, alternative: &str) -> Answer {
+        self.program().answer(&plan.shape(), &words(alternative))
     }
 
     /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
@@ -95,14 +95,14 @@ impl<'l, B: Programmable> Launch<'l, B> {
         self.with_logs(arguments, |arguments| self.check_prepared(&self.prepare(arguments)?))
     }
 
-    fn check_prepared(&self, prepared: &Prepared<'_, B>) -> Result<(), LaunchError> {
-        let (program, bytes) = (self.program(), self.contents(prepared)?);
-        let arguments = interpreter_arguments(program, &prepared.values, &bytes);
-        let sizes = (&*prepared.global, &*prepared.interpreted_groups());
-        let failed = |error| fault(program, error);
-        program.check(sizes, &arguments, false, &mut || true).map_err(failed)?;
+    fn check_prepared(&self, plan: &LaunchPlan<'_, B>) -> Result<(), LaunchError> {
+        let (program, bytes) = (self.program(), self.contents(plan)?);
+        let arguments = interpreter_arguments(program, &plan.values, &bytes);
+        let sizes = (&*plan.global, &*plan.interpreted_groups());
+        let failure = |error| fault(program, error);
+        program.check(sizes, &arguments, false, &mut || true).map_err(failure)?;
         if !program.kernel().prints.is_empty() {
-            let contents = program.interpret(sizes, &arguments, &mut || true).map_err(failed)?;
+            let contents = program.interpret(sizes, &arguments, &mut || true).map_err(failure)?;
             self.show_interpreted(&contents.unwrap_or_default());
         }
         Ok(())
@@ -121,10 +121,10 @@ impl<'l, B: Programmable> Launch<'l, B> {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<Vec<u8>>>, LaunchError> {
         let contents = self.with_logs(arguments, |arguments| {
-            let prepared = self.prepare(arguments)?;
-            let bytes = self.contents(&prepared)?;
-            let arguments = interpreter_arguments(self.program(), &prepared.values, &bytes);
-            let sizes = (&*prepared.global, &*prepared.interpreted_groups());
+            let plan = self.prepare(arguments)?;
+            let bytes = self.contents(&plan)?;
+            let arguments = interpreter_arguments(self.program(), &plan.values, &bytes);
+            let sizes = (&*plan.global, &*plan.interpreted_groups());
             let contents = self.program().interpret(sizes, &arguments, go_on);
             contents.map_err(|error| fault(self.program(), error))
         })?;
@@ -132,11 +132,11 @@ impl<'l, B: Programmable> Launch<'l, B> {
         let arguments = kernel.arguments();
         let arrays = kernel.parameters.iter().filter(|one| matches!(one, ir::Parameter::Array(_)));
         let is_stated: Vec<bool> = arrays.map(|array| arguments.contains(array)).collect();
-        let stated = |contents: Vec<_>| {
+        let visible = |contents: Vec<_>| {
             let all = contents.into_iter().zip(is_stated);
             all.filter_map(|(bytes, is_stated)| is_stated.then_some(bytes)).collect()
         };
-        Ok(contents.map(stated))
+        Ok(contents.map(visible))
     }
 
     /// Runs the launch. It must be shown that no two items race, or the launch is
@@ -152,8 +152,8 @@ impl<'l, B: Programmable> Launch<'l, B> {
         self.with_logs(arguments, |arguments| self.run_ordered(&self.prepare(arguments)?))
     }
 
-    fn run_ordered(&self, prepared: &Prepared<'_, B>) -> Result<Event<B>, LaunchError> {
-        let is_unordered = match self.program().order(&prepared.shape(), &words(""), Answer::Proven) {
+    fn run_ordered(&self, plan: &LaunchPlan<'_, B>) -> Result<Event<B>, LaunchError> {
+        let is_unordered = match self.program().order(&plan.shape(), &words(""), Answer::Proven) {
             Answer::Open(reason) => return Err(LaunchError::Refused(reason)),
             Answer::Unordered(reason) if self.needs_proof => return Err(LaunchError::Refused(reason)),
             Answer::Unordered(_) => true,
@@ -161,7 +161,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         };
         // SAFETY: no two items race, which was proven or inspected for this launch, or which the
         // code of an unordered one ensures.
-        unsafe { self.run_prepared(prepared, is_unordered) }
+        unsafe { self.run_prepared(plan, is_unordered) }
     }
 
     /// As [`run`](Self::run), for kernels that are an `unsafe fn` and for launches of which it is
@@ -175,9 +175,9 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// [`LaunchError`].
     pub unsafe fn run_vouched(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
         self.with_logs(arguments, |arguments| {
-            let prepared = self.prepare(arguments)?;
+            let plan = self.prepare(arguments)?;
             // SAFETY: the caller's promise.
-            unsafe { self.run_prepared(&prepared, false) }
+            unsafe { self.run_prepared(&plan, false) }
         })
     }
 
@@ -185,47 +185,46 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// No two items race, or the launch is unordered.
     unsafe fn run_prepared(
         &self,
-        prepared: &Prepared<'_, B>,
+        plan: &LaunchPlan<'_, B>,
         is_unordered: bool,
     ) -> Result<Event<B>, LaunchError> {
-        let open = self.program().open(&prepared.shape(), self.needs_proof);
+        let open = self.program().open(&plan.shape(), self.needs_proof);
         if open != 0 && self.needs_proof {
-            return Err(match self.answer(prepared, "and the launch needs a proof") {
+            return Err(match self.answer(plan, "and the launch needs a proof") {
                 Answer::Open(reason) | Answer::Unordered(reason) => LaunchError::Refused(reason),
                 _ => self.refused("an index is not proven to be inside"),
             });
         }
         if Module::formats(self.queue.context()).is_empty() {
             // SAFETY: the caller's promise.
-            return unsafe { self.run_on_host(prepared, open, is_unordered) };
+            return unsafe { self.run_on_host(plan, open, is_unordered) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.run_on_device(prepared, open) }
+        unsafe { self.run_on_device(plan, open) }
     }
 
     /// # Safety
     /// No two items race, or the launch is unordered.
-    unsafe fn run_on_device(&self, prepared: &Prepared<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
+    unsafe fn run_on_device(&self, plan: &LaunchPlan<'_, B>, open: Open) -> Result<Event<B>, LaunchError> {
         let (program, context) = (self.program(), self.queue.context());
-        let (guarded, rounded) = program.guard(context, &prepared.global, prepared.local.is_some());
-        let scalar = program.needs_scalar_loops(context.info(), &prepared.values, |_| true);
-        let variant = Variant { checks: open != 0, scalar, guarded };
+        let (is_guarded, is_rounded) = program.guard(context, &plan.global, plan.local.is_some());
+        let scalar = program.needs_scalar_loops(context.info(), &plan.values, |_| true);
+        let variant = Variant { checks: open != 0, scalar, guarded: is_guarded };
         let function = self.function.device_code(context, variant)?;
         // No `RunRecord`: its text would have to live as long as the program.
         let mut record = match open {
             0 => None,
             _ => Some(UsmVec::<u32, usm_core::Device, B>::zeroed(self.queue, checked::WORDS)?),
         };
-        let mut memory = prepared.memory.iter();
+        let mut memory = plan.memory.iter();
         let address = record.as_ref().map(|words| words.allocation().as_ptr() as usize);
-        let passed = program.pass(&prepared.shape(), guarded, address, |_| {
-            memory.next().map_or(0, |memory| memory.address())
-        });
-        let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
-        let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
-        let mut usages = prepared.usages();
+        let pieces = program
+            .pass(&plan.shape(), is_guarded, address, |_| memory.next().map_or(0, |memory| memory.address()));
+        let words: Vec<[u8; 8]> = pieces.iter().map(DeviceArgument::word).collect();
+        let slots: Vec<Slot<'_>> = pieces.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
+        let mut usages = plan.usages();
         usages.extend(record.as_ref().map(|words| Usage::of(words.allocation(), Access::Write)));
-        let space = Space { global: &prepared.global, local: prepared.local.as_deref(), rounded };
+        let space = Space { global: &plan.global, local: plan.local.as_deref(), rounded: is_rounded };
         // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for
         // this launch or is checked by the code; no two items race, by the caller's promise. Arrays
         // that it writes are borrowed alone, by `Argument::write`.
@@ -244,15 +243,15 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// No two items race, or the launch is unordered.
     unsafe fn run_on_host(
         &self,
-        prepared: &Prepared<'_, B>,
+        plan: &LaunchPlan<'_, B>,
         open: Open,
         is_unordered: bool,
     ) -> Result<Event<B>, LaunchError> {
         let program = self.program();
         let info = self.queue.context().info();
-        let local = prepared.local.as_deref();
+        let local = plan.local.as_deref();
         program
-            .check_limits(info, &prepared.global, local.unwrap_or(&[]), &prepared.values)
+            .check_limits(info, &plan.global, local.unwrap_or(&[]), &plan.values)
             .map_err(|message| self.refused(&message))?;
         if !matches!(info.backend, BackendKind::Host | BackendKind::Mock) {
             let operation = "code of kernels";
@@ -264,12 +263,12 @@ impl<'l, B: Programmable> Launch<'l, B> {
             code,
             open,
             is_unordered,
-            addresses: prepared.memory.iter().map(|memory| memory.address()).collect(),
-            bytes: prepared.memory.iter().map(|memory| memory.bytes()).collect(),
-            values: prepared.values.clone(),
-            lengths: prepared.lengths.clone(),
-            global: prepared.global.clone(),
-            local: prepared.local.clone(),
+            addresses: plan.memory.iter().map(|memory| memory.address()).collect(),
+            bytes: plan.memory.iter().map(|memory| memory.bytes()).collect(),
+            values: plan.values.clone(),
+            lengths: plan.lengths.clone(),
+            global: plan.global.clone(),
+            local: plan.local.clone(),
         };
         let outcome = Arc::new(Mutex::new(Ok(())));
         let result = Arc::clone(&outcome);
@@ -286,7 +285,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         };
         // SAFETY: the task accesses the memory of the usages as they declare; arrays that it writes
         // are borrowed alone; after an error the task was not submitted.
-        let event = unsafe { self.queue.submit(&prepared.usages(), self.after, run)? };
+        let event = unsafe { self.queue.submit(&plan.usages(), self.after, run)? };
         event.wait()?;
         let ran = core::mem::replace(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner), Ok(()));
         ran.map(|()| event)
@@ -294,9 +293,9 @@ impl<'l, B: Programmable> Launch<'l, B> {
 }
 
 /// How the launches of Rust programs say what is proven.
-fn words(otherwise: &str) -> Words<'_> {
+fn words(alternative: &str) -> Words<'_> {
     Words {
-        otherwise,
+        otherwise: alternative,
         remedy: &|_| String::new(),
         at_least: &|least| format!("if i >= {least}"),
         below: &|end| format!("if i < {end}"),

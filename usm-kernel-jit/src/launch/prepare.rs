@@ -10,7 +10,7 @@ use crate::argument::{Argument, Content, Fields, Memory};
 use crate::error::{LaunchError, OtherStructure};
 
 /// Range and arguments that fit the kernel.
-pub(super) struct Prepared<'p, B: Programmable> {
+pub(super) struct LaunchPlan<'p, B: Programmable> {
     /// The memory of each array among the parameters, in their order.
     pub(super) memory: Vec<Memory<'p, B>>,
     pub(super) global: Vec<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Prepared<'p, B: Programmable> {
     pub(super) lengths: Vec<u64>,
 }
 
-impl<B: Programmable> Prepared<'_, B> {
+impl<B: Programmable> LaunchPlan<'_, B> {
     pub(super) fn shape(&self) -> Shape<'_> {
         let Self { global, local, lengths, values, .. } = self;
         let local = local.as_deref().unwrap_or(&[1; 3][..global.len()]);
@@ -38,17 +38,17 @@ impl<B: Programmable> Launch<'_, B> {
     pub(super) fn prepare<'p>(
         &self,
         arguments: &'p [Argument<'p, B>],
-    ) -> Result<Prepared<'p, B>, LaunchError> {
+    ) -> Result<LaunchPlan<'p, B>, LaunchError> {
         let kernel = self.program().kernel();
-        let stated = kernel.arguments();
+        let visible = kernel.arguments();
         let logs = kernel.logs().into_iter().map(|(id, _)| Parameter::Array(id));
-        let parameters: Vec<Parameter> = stated.iter().copied().chain(logs).collect();
+        let parameters: Vec<Parameter> = visible.iter().copied().chain(logs).collect();
         if parameters.len() != arguments.len() {
-            let hidden = parameters.len() - stated.len();
-            let (needed, count) = (stated.len(), arguments.len().saturating_sub(hidden));
-            let names: Vec<&str> = stated.iter().map(|parameter| kernel.argument_name(*parameter)).collect();
+            let log_count = parameters.len() - visible.len();
+            let (expected, count) = (visible.len(), arguments.len().saturating_sub(log_count));
+            let names: Vec<&str> = visible.iter().map(|parameter| kernel.argument_name(*parameter)).collect();
             return Err(self.refused(&format!(
-                "{needed} arguments are needed ({}), {count} are given",
+                "{expected} arguments are needed ({}), {count} are given",
                 names.join(", ")
             )));
         }
@@ -57,7 +57,7 @@ impl<B: Programmable> Launch<'_, B> {
             kernel.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
         let mut lengths = vec![0; kernel.arrays.len()];
         for (place, (parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
-            let refused = |message: &str| {
+            let refuse_argument = |message: &str| {
                 self.refused(&format!("argument {place}, `{}`: {message}", kernel.argument_name(*parameter)))
             };
             let other = |difference: OtherStructure| {
@@ -69,11 +69,13 @@ impl<B: Programmable> Launch<'_, B> {
                 }))
             };
             match (parameter, &argument.0) {
-                (Parameter::Value(id), Content::Structure(given, fields)) => {
+                (Parameter::Value(id), Content::Structure(structure_name, fields)) => {
                     // The type of all fields is that of the first one's value.
                     let element = fields.first().map_or("", |first| first.ty.name());
                     let own = kernel.value(*id).ty.name();
-                    if let Some(difference) = other_structure(kernel, parameter, own, *given, element) {
+                    if let Some(difference) =
+                        other_structure(kernel, parameter, own, *structure_name, element)
+                    {
                         return Err(other(difference));
                     }
                     let of_parameter = kernel.fields(*id).map(|(_, ids)| ids).unwrap_or_default();
@@ -84,13 +86,13 @@ impl<B: Programmable> Launch<'_, B> {
                 (Parameter::Value(id), Content::Value(literal)) => {
                     if let Some(structure) = kernel.structure(*parameter) {
                         let name = &structure.name;
-                        return Err(refused(&format!("a structure `{name}` is needed, not a value")));
+                        return Err(refuse_argument(&format!("a structure `{name}` is needed, not a value")));
                     }
                     let ty = kernel.value(*id).ty;
                     if literal.ty != ty {
-                        let given = literal.ty.name();
-                        return Err(refused(&format!(
-                            "a value of type {} is needed, not {given}",
+                        let type_name = literal.ty.name();
+                        return Err(refuse_argument(&format!(
+                            "a value of type {} is needed, not {type_name}",
                             ty.name()
                         )));
                     }
@@ -98,29 +100,29 @@ impl<B: Programmable> Launch<'_, B> {
                 }
                 (Parameter::Array(id), Content::Array(one)) => {
                     let (own, element) = (kernel.array(*id).element.name(), one.element.name());
-                    let difference = one
-                        .structure
-                        .and_then(|given| other_structure(kernel, parameter, own, given, element));
+                    let difference = one.structure.and_then(|structure_fields| {
+                        other_structure(kernel, parameter, own, structure_fields, element)
+                    });
                     if let Some(difference) = difference {
                         return Err(other(difference));
                     }
                     for column in columns(kernel, *id, one) {
-                        let (id, one) = column.map_err(|message| refused(&message))?;
-                        check_array(kernel.array(id), &one).map_err(|message| refused(&message))?;
+                        let (id, one) = column.map_err(|message| refuse_argument(&message))?;
+                        check_array(kernel.array(id), &one).map_err(|message| refuse_argument(&message))?;
                         lengths[id.0 as usize] = one.len;
                         memory.push(one);
                     }
                 }
                 (Parameter::Value(_), Content::Array(_)) => {
-                    return Err(refused("a value is needed, not an array"));
+                    return Err(refuse_argument("a value is needed, not an array"));
                 }
                 (Parameter::Array(_), Content::Value(_) | Content::Structure(..)) => {
-                    return Err(refused("an array is needed, not a value"));
+                    return Err(refuse_argument("an array is needed, not a value"));
                 }
             }
         }
         let local = self.sizes()?;
-        Ok(Prepared { memory, global: self.global.clone(), local, values, lengths })
+        Ok(LaunchPlan { memory, global: self.global.clone(), local, values, lengths })
     }
 
     /// The sizes of groups: the launch's, those that the kernel declares, or one group where it
@@ -141,23 +143,23 @@ impl<B: Programmable> Launch<'_, B> {
         if items.is_none_or(|items| items > i64::MAX as u64) {
             return Err(self.refused(&format!("the range {global:?} has more than {} work-items", i64::MAX)));
         }
-        let declared = kernel.group.as_ref().map(|group| {
+        let group_of_kernel = kernel.group.as_ref().map(|group| {
             let size = |(group, global): (&u64, &u64)| if *group == 0 { (*global).max(1) } else { *group };
             group.iter().zip(global).map(size).collect::<Vec<u64>>()
         });
-        let local = match (&self.local, declared) {
-            (Some(local), Some(declared)) => {
+        let local = match (&self.local, group_of_kernel) {
+            (Some(local), Some(own_group)) => {
                 let fits = |(one, group): (&u64, &u64)| *group == 0 || one == group;
                 let group = kernel.group.as_deref().unwrap_or(&[]);
                 if local.len() != group.len() || !local.iter().zip(group).all(fits) {
                     return Err(
-                        self.refused(&format!("groups of {local:?}, and the kernel declares {declared:?}"))
+                        self.refused(&format!("groups of {local:?}, and the kernel declares {own_group:?}"))
                     );
                 }
                 local.clone()
             }
             (Some(local), None) => local.clone(),
-            (None, Some(declared)) => declared,
+            (None, Some(own_group)) => own_group,
             (None, None) if self.program().answers().needs_groups => {
                 let items: u64 = items.unwrap_or(u64::MAX);
                 let limit = self.queue.context().info().max_work_group_size;
@@ -191,7 +193,7 @@ impl<B: Programmable> Launch<'_, B> {
     }
 
     /// The bytes of all arrays, after the launch's events.
-    pub(super) fn contents(&self, prepared: &Prepared<'_, B>) -> Result<Vec<Vec<u8>>, LaunchError> {
+    pub(super) fn contents(&self, plan: &LaunchPlan<'_, B>) -> Result<Vec<Vec<u8>>, LaunchError> {
         self.after.iter().try_for_each(Event::wait)?;
         let one = |memory: &Memory<'_, B>| {
             let len = memory.bytes();
@@ -205,11 +207,11 @@ impl<B: Programmable> Launch<'_, B> {
             self.queue.copy_bytes(to_bytes, 0, memory.allocation, 0, len)?.wait()?;
             Ok(to.read()?.to_vec())
         };
-        prepared.memory.iter().map(one).collect()
+        plan.memory.iter().map(one).collect()
     }
 }
 
-impl<'p, B: Programmable> Prepared<'p, B> {
+impl<'p, B: Programmable> LaunchPlan<'p, B> {
     /// The memory that the launch uses. A block that is passed twice is read only.
     pub(super) fn usages(&self) -> Vec<Usage<'p, B>> {
         let usage = |memory: &Memory<'p, B>| Usage::of(memory.allocation, memory.access);
@@ -257,21 +259,21 @@ fn other_structure(
     kernel: &Kernel,
     parameter: &Parameter,
     own: &str,
-    given: Fields,
+    structure: Fields,
     element: &str,
 ) -> Option<OtherStructure> {
-    let needed = kernel.structure(*parameter);
+    let expected = kernel.structure(*parameter);
     let of_text = |position: usize| {
-        let (name, ty) = needed?.fields.get(position)?;
+        let (name, ty) = expected?.fields.get(position)?;
         Some(format!("{name}: {ty}"))
     };
     let of_program = |position: usize| {
-        let name = given.fields.get(position)?;
-        Some(format!("{name}: {}", given.types.get(position).copied().unwrap_or(element)))
+        let name = structure.fields.get(position)?;
+        Some(format!("{name}: {}", structure.types.get(position).copied().unwrap_or(element)))
     };
-    let count = needed.map_or(0, |needed| needed.fields.len().max(given.fields.len()));
+    let count = expected.map_or(0, |expected| expected.fields.len().max(structure.fields.len()));
     let first = (0..count).find(|position| of_text(*position) != of_program(*position));
-    if first.is_none() && needed.is_some_and(|needed| needed.name == given.name) {
+    if first.is_none() && expected.is_some_and(|expected| expected.name == structure.name) {
         return None;
     }
     let whole = |name: &str, fields: Vec<String>| format!("{name} {{ {} }}", fields.join(", "));
@@ -279,11 +281,11 @@ fn other_structure(
         kernel: String::new(),
         position: 0,
         parameter: kernel.argument_name(*parameter).to_owned(),
-        needed: match needed {
-            Some(needed) => whole(&needed.name, (0..needed.fields.len()).map_while(of_text).collect()),
+        needed: match expected {
+            Some(expected) => whole(&expected.name, (0..expected.fields.len()).map_while(of_text).collect()),
             None => own.to_owned(),
         },
-        given: whole(given.name, (0..given.fields.len()).map_while(of_program).collect()),
+        given: whole(structure.name, (0..structure.fields.len()).map_while(of_program).collect()),
         field: first,
         fields: first.map_or([None, None], |position| [of_text(position), of_program(position)]),
     })
@@ -291,9 +293,9 @@ fn other_structure(
 
 /// Refuses an array that does not fit its parameter.
 fn check_array<B: Programmable>(array: &Array, memory: &Memory<'_, B>) -> Result<(), String> {
-    let (needed, element) = (array.element, memory.element);
-    if needed != element {
-        return Err(format!("elements of type {} are needed, not {}", needed.name(), element.name()));
+    let (expected, element) = (array.element, memory.element);
+    if expected != element {
+        return Err(format!("elements of type {} are needed, not {}", expected.name(), element.name()));
     }
     if matches!(array.space, Space::Write | Space::Atomic) && memory.access == Access::Read {
         return Err("the kernel writes it, and it is passed to be read".to_owned());
@@ -303,7 +305,7 @@ fn check_array<B: Programmable>(array: &Array, memory: &Memory<'_, B>) -> Result
     {
         return Err(format!("a table of {len} elements is needed, not of {}", memory.len));
     }
-    let (address, size) = (memory.address(), needed.bytes() as usize);
+    let (address, size) = (memory.address(), expected.bytes() as usize);
     if memory.len != 0 && !address.is_multiple_of(size) {
         return Err(format!(
             "its elements of {size} bytes begin at address {address:#x}, no multiple of that"

@@ -41,8 +41,8 @@ impl<B: Programmable> Launch<'_, B> {
     /// Prints what an interpreted launch left in its last arrays.
     pub(super) fn show_interpreted(&self, contents: &[Vec<u8>]) {
         let kernel = self.program().kernel();
-        let stated = contents.len().saturating_sub(kernel.logs().len());
-        show_printed(kernel, contents.get(stated..).unwrap_or_default());
+        let visible = contents.len().saturating_sub(kernel.logs().len());
+        show_printed(kernel, contents.get(visible..).unwrap_or_default());
     }
 }
 

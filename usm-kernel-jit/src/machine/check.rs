@@ -13,26 +13,26 @@ pub(crate) struct Checks {
     /// Address of the record of the first index outside.
     record: Value,
     /// Not 0 after an index outside.
-    failed: Variable,
+    failure: Variable,
     /// Memory for accesses outside.
     spare: StackSlot,
 }
 
 impl Writer<'_> {
     pub(crate) fn begin_checks(&mut self, record: Value) {
-        let failed = self.builder.declare_var(types::I8);
+        let failure = self.builder.declare_var(types::I8);
         let none = self.builder.ins().iconst(types::I8, 0);
-        self.builder.def_var(failed, none);
+        self.builder.def_var(failure, none);
         let spare = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
         let spare = self.builder.create_sized_stack_slot(spare);
-        self.checks = Some(Checks { record, failed, spare });
+        self.checks = Some(Checks { record, failure: failure, spare });
     }
 
     /// Whether sixteen items at once check indices in the order of the items: the phase has no
     /// checked index, or only that of one atomic operation, which every item executes.
     pub(crate) fn checks_keep_order(&self, body: &[&Stmt]) -> bool {
-        let mut checked = body.iter().filter(|stmt| self.is_checked(stmt));
-        let (first, second) = (checked.next(), checked.next());
+        let mut statements = body.iter().filter(|stmt| self.is_checked(stmt));
+        let (first, second) = (statements.next(), statements.next());
         first.is_none_or(|stmt| {
             let is_atomic = matches!(stmt.kind, StmtKind::Atomic { .. });
             second.is_none() && is_atomic && !self.loads_checked(stmt)
@@ -54,15 +54,15 @@ impl Writer<'_> {
     /// Whether an expression of the statement, without those of its blocks, loads at a checked
     /// index.
     fn loads_checked(&self, stmt: &Stmt) -> bool {
-        let mut found = false;
+        let mut has_check = false;
         stmt.for_each_expr(&mut |expr| {
             expr.for_each(&mut |expr| {
                 if let ExprKind::Load(array, _) = expr.kind {
-                    found |= self.is_checked_at(array, expr.place);
+                    has_check |= self.is_checked_at(array, expr.place);
                 }
             });
         });
-        found
+        has_check
     }
 
     pub(crate) fn is_checked_at(&self, array: ArrayId, place: Place) -> bool {
@@ -96,30 +96,30 @@ impl Writer<'_> {
         value: Value,
         other: impl FnOnce(&mut Self) -> Value,
     ) -> Value {
-        let Some(Checks { record, failed, .. }) = self.checks else { return value };
-        let number = self.places.and_then(|places| places.iter().position(|known| *known == (array, place)));
+        let Some(Checks { record, failure, .. }) = self.checks else { return value };
+        let number = self.places.and_then(|places| places.iter().position(|other| *other == (array, place)));
         let Some(number) = number.map(|number| number + 1) else { return value };
         let len = self.len(array);
         let inside = self.builder.ins().icmp(IntCC::UnsignedLessThan, index, len);
         let [outside, first, end] = [(); 3].map(|()| self.builder.create_block());
-        let chosen = self.builder.append_block_param(end, types::I64);
+        let result = self.builder.append_block_param(end, types::I64);
         self.builder.ins().brif(inside, end, &[value.into()], outside, &[]);
         self.builder.set_cold_block(outside);
         self.builder.set_cold_block(first);
         self.builder.switch_to_block(outside);
         let one = self.builder.ins().iconst(types::I8, 1);
-        self.builder.def_var(failed, one);
+        self.builder.def_var(failure, one);
         // No counting loop goes on, and none pays for it.
         for [counter, limit] in self.counters.clone() {
-            let here = self.builder.use_var(counter);
-            let ty = self.builder.func.dfg.value_type(here);
+            let count = self.builder.use_var(counter);
+            let ty = self.builder.func.dfg.value_type(count);
             let one = self.builder.ins().iconst(ty, 1);
-            let next = self.builder.ins().iadd(here, one);
+            let next = self.builder.ins().iadd(count, one);
             self.builder.def_var(limit, next);
         }
         let other = other(self);
-        let known = self.builder.ins().load(types::I32, MEMORY, record, 0);
-        self.builder.ins().brif(known, end, &[other.into()], first, &[]);
+        let old = self.builder.ins().load(types::I32, MEMORY, record, 0);
+        self.builder.ins().brif(old, end, &[other.into()], first, &[]);
         self.builder.switch_to_block(first);
         let number = self.builder.ins().iconst(types::I32, number as i64);
         self.builder.ins().store(MEMORY, number, record, 0);
@@ -132,14 +132,14 @@ impl Writer<'_> {
         }
         self.builder.ins().jump(end, &[other.into()]);
         self.builder.switch_to_block(end);
-        chosen
+        result
     }
 
     /// A loop's condition, which an index outside ends.
     pub(crate) fn and_not_failed(&mut self, condition: Value) -> Value {
         let Some(checks) = self.checks else { return condition };
-        let failed = self.builder.use_var(checks.failed);
-        let goes_on = self.builder.ins().icmp_imm_s(IntCC::Equal, failed, 0);
+        let failure = self.builder.use_var(checks.failure);
+        let goes_on = self.builder.ins().icmp_imm_s(IntCC::Equal, failure, 0);
         self.builder.ins().band(condition, goes_on)
     }
 
@@ -147,8 +147,8 @@ impl Writer<'_> {
     pub(crate) fn leave_if_failed(&mut self) {
         let Some(checks) = self.checks else { return };
         let (end, run) = (self.group_end, self.builder.create_block());
-        let failed = self.builder.use_var(checks.failed);
-        self.builder.ins().brif(failed, end, &[], run, &[]);
+        let failure = self.builder.use_var(checks.failure);
+        self.builder.ins().brif(failure, end, &[], run, &[]);
         self.builder.switch_to_block(run);
     }
 }

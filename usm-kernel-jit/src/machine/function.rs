@@ -31,7 +31,7 @@ pub(crate) fn write(
     target: TargetFrontendConfig,
     (vectors, places, asks): (bool, Option<&[(ArrayId, Place)]>, FuncRef),
 ) {
-    let grouped = kernel.needs_groups();
+    let needs_groups = kernel.needs_groups();
     let kernel = without_collections(kernel);
     let kernel = with_extents_at(kernel, places.unwrap_or_default());
     let phases = phases(&kernel);
@@ -48,11 +48,11 @@ pub(crate) fn write(
         places,
         checks: None,
         pauses: None,
-        grouped,
+        needs_groups: needs_groups,
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         variables: Vec::new(),
         bases,
-        kept: vec![zero; kernel.variables.len()],
+        variables_kept: vec![zero; kernel.variables.len()],
         values: vec![zero; kernel.values.len()],
         lengths: vec![zero; kernel.arrays.len()],
         sizes: Sizes { global: [zero; 3], local: [zero; 3], groups: [zero; 3] },
@@ -100,7 +100,7 @@ pub(crate) struct Writer<'w> {
     pub(crate) checks: Option<Checks>,
     pub(crate) pauses: Option<Pauses>,
     /// Whether the kernel needs groups, which then have equal sizes.
-    grouped: bool,
+    needs_groups: bool,
     pub(crate) barriers: bool,
     /// One for each variable of the kernel.
     pub(crate) variables: Vec<Variable>,
@@ -108,7 +108,7 @@ pub(crate) struct Writer<'w> {
     /// that lives through all loops, and loops store and load those for which no register is left.
     pub(crate) bases: Vec<StackSlot>,
     /// Addresses of the variables that live across a barrier.
-    kept: Vec<Value>,
+    variables_kept: Vec<Value>,
     pub(crate) values: Vec<Value>,
     pub(crate) lengths: Vec<Value>,
     pub(crate) sizes: Sizes,
@@ -197,10 +197,10 @@ impl Writer<'_> {
         }
         for variable in &self.kernel.variables {
             let ty = type_of(variable.ty);
-            let made = self.builder.declare_var(ty);
+            let variable = self.builder.declare_var(ty);
             let zero = self.zero(ty);
-            self.builder.def_var(made, zero);
-            self.variables.push(made);
+            self.builder.def_var(variable, zero);
+            self.variables.push(variable);
         }
         let top = self.reserve_arrays(scratch, items);
         let pauses = self.begin_pauses(pause, asks);
@@ -236,7 +236,8 @@ impl Writer<'_> {
         }
         for (index, variable) in kernel.variables.iter().enumerate() {
             if self.phases.homes.get(index) == Some(&Home::Kept) {
-                (self.kept[index], top) = self.reserve_array(scratch, top, items, variable.ty.bytes());
+                (self.variables_kept[index], top) =
+                    self.reserve_array(scratch, top, items, variable.ty.bytes());
             }
         }
         top
@@ -291,17 +292,17 @@ impl Writer<'_> {
         let [head, inside, out] = [(); 3].map(|()| self.builder.create_block());
         self.builder.ins().jump(head, &[]);
         self.builder.switch_to_block(head);
-        let here = self.builder.use_var(counter);
-        let end = self.builder.ins().iadd_imm_s(here, step - 1);
+        let position = self.builder.use_var(counter);
+        let end = self.builder.ins().iadd_imm_s(position, step - 1);
         let goes_on = self.builder.ins().icmp(IntCC::UnsignedLessThan, end, last);
         self.builder.ins().brif(goes_on, inside, &[], out, &[]);
         self.builder.switch_to_block(inside);
-        body(self, here);
-        let next = self.builder.ins().iadd_imm_s(here, step);
+        body(self, position);
+        let next = self.builder.ins().iadd_imm_s(position, step);
         self.builder.def_var(counter, next);
         self.builder.ins().jump(head, &[]);
         self.builder.switch_to_block(out);
-        here
+        position
     }
 
     fn parts(&mut self, parts: &[Part<'_>]) {
@@ -329,7 +330,7 @@ impl Writer<'_> {
     /// Items of the group in a dimension.
     fn items_along(&mut self, axis: usize) -> Value {
         let local = self.sizes.local[axis];
-        if self.grouped {
+        if self.needs_groups {
             return local;
         }
         let rest = self.builder.ins().isub(self.sizes.global[axis], self.base[axis]);
@@ -345,9 +346,9 @@ impl Writer<'_> {
 
     fn rows(&mut self, dimensions: u8, phase: &mut Phase<'_>) {
         let axis = usize::from(dimensions.max(1)) - 1;
-        let (zero, here) = (self.number(0), self.items_along(axis));
+        let (zero, items) = (self.number(0), self.items_along(axis));
         if axis > 0 {
-            self.count(zero, here, 1, |writer, lid| {
+            self.count(zero, items, 1, |writer, lid| {
                 writer.enter(axis, lid);
                 writer.rows(dimensions - 1, phase);
             });
@@ -355,12 +356,12 @@ impl Writer<'_> {
         }
         let first = match &mut phase.row {
             None => zero,
-            Some(row) => self.count(zero, here, LANES as i64, |writer, lid| {
+            Some(row) => self.count(zero, items, LANES as i64, |writer, lid| {
                 writer.enter(0, lid);
                 writer.run_sixteen(row, &phase.used, &phase.sets, phase.body);
             }),
         };
-        self.count(first, here, 1, |writer, lid| {
+        self.count(first, items, 1, |writer, lid| {
             writer.enter(0, lid);
             writer.item(phase);
         });
@@ -422,7 +423,7 @@ impl Writer<'_> {
     /// The type of a variable that lives across a barrier, and the address of the item's value.
     pub(crate) fn kept(&mut self, variable: VarId) -> (Scalar, Value) {
         let ty = self.kernel.variable(variable).ty;
-        let (item, base) = (self.item, self.kept[variable.0 as usize]);
+        let (item, base) = (self.item, self.variables_kept[variable.0 as usize]);
         (ty, self.element(base, item, ty))
     }
 
@@ -482,8 +483,8 @@ impl Writer<'_> {
     /// Jumps to a block; the following code is unreachable.
     pub(crate) fn go(&mut self, to: Block) {
         self.builder.ins().jump(to, &[]);
-        let unreached = self.builder.create_block();
-        self.builder.switch_to_block(unreached);
+        let after_end = self.builder.create_block();
+        self.builder.switch_to_block(after_end);
     }
 }
 

@@ -36,11 +36,11 @@ impl Writer<'_> {
     pub(crate) fn narrowed_half(&mut self, to: Scalar, value: Value) -> Value {
         let word = self.bits_of(value);
         let result = if to == Scalar::Bf16 {
-            let near = self.rounded(word, 16, 0);
+            let normal_bits = self.rounded(word, 16, 0);
             let high = self.builder.ins().ushr_imm_u(word, 16);
             let quiet = self.builder.ins().bor_imm_u(high, 0x40);
             let nan = self.builder.ins().fcmp(FloatCC::Unordered, value, value);
-            self.builder.ins().select(nan, quiet, near)
+            self.builder.ins().select(nan, quiet, normal_bits)
         } else {
             let sign = self.builder.ins().ushr_imm_u(word, 16);
             let sign = self.builder.ins().band_imm_u(sign, 0x8000);

@@ -20,19 +20,19 @@ impl Writer<'_> {
     /// Calls a function of doubles or of integers of 64 bits; narrower numbers are converted to
     /// these and back. Three arguments mean a fused multiply-add, which would round twice that way.
     pub(crate) fn call(&mut self, ty: Scalar, address: usize, arguments: &[Value]) -> Value {
-        let passed = match ty {
+        let types = match ty {
             Scalar::F32 if arguments.len() == 3 => Scalar::F32,
             _ if ty.is_float() => Scalar::F64,
             _ => Scalar::U64,
         };
-        let arguments: Vec<Value> = arguments.iter().map(|value| self.cast(ty, passed, *value)).collect();
+        let arguments: Vec<Value> = arguments.iter().map(|value| self.cast(ty, types, *value)).collect();
         let mut signature = Signature::new(self.builder.func.signature.call_conv);
-        signature.params = vec![AbiParam::new(type_of(passed)); arguments.len()];
-        signature.returns.push(AbiParam::new(type_of(passed)));
+        signature.params = vec![AbiParam::new(type_of(types)); arguments.len()];
+        signature.returns.push(AbiParam::new(type_of(types)));
         let signature = self.builder.import_signature(signature);
         let address = self.number(address as i64);
         let call = self.builder.ins().call_indirect(signature, address, &arguments);
         let result = self.builder.inst_results(call)[0];
-        self.cast(passed, ty, result)
+        self.cast(types, ty, result)
     }
 }

@@ -81,7 +81,7 @@ impl Code {
     }
 
     fn of(kernel: &Kernel, places: Option<&[(ArrayId, Place)]>) -> Result<Self, Error> {
-        let failed = |error: &dyn fmt::Display| Error(format!("no machine code: {error}"));
+        let error_of = |error: &dyn fmt::Display| Error(format!("no machine code: {error}"));
         let mut flags = settings::builder();
         for (name, value) in [
             ("opt_level", "speed"),
@@ -89,14 +89,14 @@ impl Code {
             ("use_colocated_libcalls", "false"),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
         ] {
-            flags.set(name, value).map_err(|error| failed(&error))?;
+            flags.set(name, value).map_err(|error| error_of(&error))?;
         }
-        let isa = cranelift_native::builder().map_err(|error| failed(&error))?;
-        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| failed(&error))?;
+        let isa = cranelift_native::builder().map_err(|error| error_of(&error))?;
+        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error_of(&error))?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let pointer = module.target_config().pointer_type();
         if pointer != types::I64 {
-            return Err(failed(&"pointers of 64 bits are needed"));
+            return Err(error_of(&"pointers of 64 bits are needed"));
         }
         let mut signature = Signature::new(module.target_config().default_call_conv);
         signature.params = vec![AbiParam::new(pointer); 6];
@@ -104,22 +104,22 @@ impl Code {
         let mut builder = FunctionBuilderContext::new();
         let signature_of_ask = pause::signature();
         let ask = module.declare_function("usm_ask", Linkage::Local, &signature_of_ask);
-        let ask = ask.map_err(|error| failed(&error))?;
+        let ask = ask.map_err(|error| error_of(&error))?;
         let mut context = Context::new();
         context.func.signature = signature_of_ask;
         context.func.name = UserFuncName::user(0, ask.as_u32());
         pause::write(&mut context.func, &mut builder, module.target_config());
-        module.define_function(ask, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
+        module.define_function(ask, &mut context).map_err(|error| error_of(&format!("{error:?}")))?;
         let name = "usm_run";
         let id = module.declare_function(name, Linkage::Export, &signature);
-        let id = id.map_err(|error| failed(&error))?;
+        let id = id.map_err(|error| error_of(&error))?;
         let mut context = Context::new();
         context.func.signature = signature;
         context.func.name = UserFuncName::user(0, id.as_u32());
-        let given = (vectors(), places, module.declare_func_in_func(ask, &mut context.func));
-        function::write(kernel, &mut context.func, &mut builder, module.target_config(), given);
-        module.define_function(id, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
-        module.finalize_definitions().map_err(|error| failed(&error))?;
+        let state = (vectors(), places, module.declare_func_in_func(ask, &mut context.func));
+        function::write(kernel, &mut context.func, &mut builder, module.target_config(), state);
+        module.define_function(id, &mut context).map_err(|error| error_of(&format!("{error:?}")))?;
+        module.finalize_definitions().map_err(|error| error_of(&error))?;
         let code = module.get_finalized_function(id);
         // SAFETY: the function was compiled with this signature, and its memory lives as long as
         // the module.

@@ -63,9 +63,9 @@ impl Writer<'_> {
         self.set_slot(slot, address);
         let rounds = self.number(ROUNDS);
         self.set_slot(left, rounds);
-        let [given, run] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.ins().brif(address, given, &[], run, &[]);
-        self.builder.switch_to_block(given);
+        let [answer, run] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.ins().brif(address, answer, &[], run, &[]);
+        self.builder.switch_to_block(answer);
         let rounds = self.word(address, 1);
         self.set_slot(left, rounds);
         self.builder.ins().jump(run, &[]);
@@ -95,10 +95,10 @@ impl Writer<'_> {
         let Some(Pauses { left, .. }) = self.pauses else { return most };
         let (rounds, one) = (self.in_slot(left), self.number(1));
         let rounds = self.builder.ins().umax(rounds, one);
-        let taken = self.builder.ins().umin(most, rounds);
-        let rest = self.builder.ins().isub(rounds, taken);
+        let count = self.builder.ins().umin(most, rounds);
+        let rest = self.builder.ins().isub(rounds, count);
         self.set_slot(left, rest);
-        taken
+        count
     }
 
     /// Asks if there are no rounds left.

@@ -80,8 +80,8 @@ impl Writer<'_> {
         new: Value,
     ) -> Value {
         let before = self.load(ty, address);
-        let [bits, wanted] = [before, expected].map(|value| self.bits(ty, value));
-        let equal = self.builder.ins().icmp(IntCC::Equal, bits, wanted);
+        let [bits, old] = [before, expected].map(|value| self.bits(ty, value));
+        let equal = self.builder.ins().icmp(IntCC::Equal, bits, old);
         let after = self.builder.ins().select(equal, new, before);
         self.builder.ins().store(MEMORY, after, address, 0);
         before
@@ -215,16 +215,16 @@ impl Writer<'_> {
         let runs = self.and_not_failed(runs);
         self.builder.ins().brif(runs, first, &[], out, &[]);
         self.builder.switch_to_block(first);
-        let limited = by_one && asks;
-        if limited {
+        let is_limited = by_one && asks;
+        if is_limited {
             self.limit(limit, start, end);
         } else {
             self.builder.def_var(limit, end);
         }
         self.builder.ins().jump(inside, &[]);
         self.builder.switch_to_block(inside);
-        let here = self.builder.use_var(counter);
-        self.builder.def_var(self.variables[variable.0 as usize], here);
+        let count = self.builder.use_var(counter);
+        self.builder.def_var(self.variables[variable.0 as usize], count);
         self.loops.push([latch, out]);
         self.counters.push([counter, limit]);
         body(self);
@@ -232,9 +232,9 @@ impl Writer<'_> {
         self.loops.pop();
         self.builder.ins().jump(latch, &[]);
         self.builder.switch_to_block(latch);
-        let (here, last) = (self.builder.use_var(counter), self.builder.use_var(limit));
-        let next = self.builder.ins().iadd(here, step);
-        if limited {
+        let (count, last) = (self.builder.use_var(counter), self.builder.use_var(limit));
+        let next = self.builder.ins().iadd(count, step);
+        if is_limited {
             // The jump back is the only one of an iteration.
             self.builder.def_var(counter, next);
             let [pause, more] = [(); 2].map(|()| self.builder.create_block());
@@ -250,7 +250,7 @@ impl Writer<'_> {
             self.limit(limit, next, end);
             self.builder.ins().jump(inside, &[]);
         } else {
-            let left = self.builder.ins().isub(last, here);
+            let left = self.builder.ins().isub(last, count);
             let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
             let further = self.builder.create_block();
             self.builder.ins().brif(goes_on, further, &[], out, &[]);
@@ -269,9 +269,10 @@ impl Writer<'_> {
         let most = self.builder.ins().isub(end, from);
         let ty = self.builder.func.dfg.value_type(most);
         let most = if ty == types::I64 { most } else { self.builder.ins().uextend(types::I64, most) };
-        let taken = self.take_rounds(most);
-        let taken = if ty == types::I64 { taken } else { self.builder.ins().ireduce(ty, taken) };
-        let last = self.builder.ins().iadd(from, taken);
+        let round_count = self.take_rounds(most);
+        let round_count =
+            if ty == types::I64 { round_count } else { self.builder.ins().ireduce(ty, round_count) };
+        let last = self.builder.ins().iadd(from, round_count);
         self.builder.def_var(limit, last);
     }
 

@@ -5,30 +5,30 @@ use usm_kernel_ir::{Expr, ExprKind, Home, Kernel, Stmt, VarId, needed};
 /// The variables of a phase, each after those that its recomputation reads, and the variables that
 /// the phase sets.
 pub(crate) fn used(kernel: &Kernel, homes: &[Home], body: &[&Stmt]) -> (Vec<VarId>, Vec<VarId>) {
-    let (mut found, mut sets) = (Vec::new(), Vec::new());
+    let (mut reads, mut sets) = (Vec::new(), Vec::new());
     for stmt in body {
-        named(stmt, &mut found, &mut sets);
+        named(stmt, &mut reads, &mut sets);
     }
     let mut used = Vec::new();
-    for variable in sets.iter().chain(&found) {
+    for variable in sets.iter().chain(&reads) {
         needed(kernel, homes, *variable, &mut used);
     }
     (used, sets)
 }
 
-fn read(expr: &Expr, found: &mut Vec<VarId>) {
+fn read(expr: &Expr, reads: &mut Vec<VarId>) {
     expr.for_each(&mut |expr| {
         if let ExprKind::Variable(variable) = expr.kind {
-            found.push(variable);
+            reads.push(variable);
         }
     });
 }
 
 /// Variables that a statement reads, and those that it sets.
-pub(crate) fn named(stmt: &Stmt, found: &mut Vec<VarId>, sets: &mut Vec<VarId>) {
+pub(crate) fn named(stmt: &Stmt, reads: &mut Vec<VarId>, sets: &mut Vec<VarId>) {
     sets.extend(stmt.sets());
-    stmt.for_each_expr(&mut |expr| read(expr, found));
+    stmt.for_each_expr(&mut |expr| read(expr, reads));
     for block in stmt.blocks() {
-        block.iter().for_each(|stmt| named(stmt, found, sets));
+        block.iter().for_each(|stmt| named(stmt, reads, sets));
     }
 }

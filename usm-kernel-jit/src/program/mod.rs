@@ -1,7 +1,7 @@
 //! A verified kernel, with what a launch of it needs to know: conditions, answers, limits.
 
+mod launches;
 mod proof;
-mod proven;
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ use usm_kernel_ir::{
     emit, length, verify,
 };
 
-use self::proven::Proven;
+use self::launches::ProvenLaunches;
 use crate::error::CompileError;
 
 pub use self::proof::{Answer, Words};
@@ -32,7 +32,7 @@ pub struct Program {
     /// The answers about launches that the conditions leave undecided.
     inspector: Mutex<Inspector>,
     /// The last launches whose indices are all inside.
-    proven: Mutex<Proven>,
+    launches: Mutex<ProvenLaunches>,
 }
 
 /// What a launch asks the kernel. The answers are kept, because each is a walk through the nodes.
@@ -100,14 +100,14 @@ impl Program {
     /// [`CompileError`]: what [`verify`] refuses, with its places.
     pub fn new(kernel: Kernel) -> Result<Self, CompileError> {
         let mut program = Self::of_ordered(kernel)?;
-        let unordered = match &program.claims {
+        let arrays = match &program.claims {
             Ok(claims) => claims.unordered.clone(),
             Err(race) if race.other.is_some() => unordered_of_racing(&program.kernel),
             // Too many accesses to compare.
             Err(_) => Vec::new(),
         };
-        if !unordered.is_empty() {
-            program.kernel.unordered = unordered;
+        if !arrays.is_empty() {
+            program.kernel.unordered = arrays;
             program.bounds = bounds(&program.kernel);
             program.answers = Answers::of(&program.kernel, &program.bounds);
             let inspector = inspector_of(&program.kernel, &program.bounds, &program.claims);
@@ -131,7 +131,7 @@ impl Program {
         let (bounds, claims) = (bounds(&kernel), claims(&kernel));
         let inspector = Mutex::new(inspector_of(&kernel, &bounds, &claims));
         let answers = Answers::of(&kernel, &bounds);
-        Ok(Self { kernel, bounds, claims, answers, inspector, proven: Mutex::default() })
+        Ok(Self { kernel, bounds, claims, answers, inspector, launches: Mutex::default() })
     }
 
     /// The kernel.
@@ -173,7 +173,8 @@ impl Program {
         if !self.fits(shape) {
             return ALL;
         }
-        if self.bounds.bounds.is_empty() || self.proven.try_lock().is_ok_and(|proven| proven.has(shape)) {
+        if self.bounds.bounds.is_empty() || self.launches.try_lock().is_ok_and(|launches| launches.has(shape))
+        {
             return 0;
         }
         let mut open = 0;
@@ -185,9 +186,9 @@ impl Program {
             });
         }
         if open == 0
-            && let Ok(mut proven) = self.proven.try_lock()
+            && let Ok(mut launches) = self.launches.try_lock()
         {
-            proven.keep(shape);
+            launches.keep(shape);
         }
         open
     }
@@ -292,10 +293,10 @@ impl Program {
             Space::Local(len) => length(len, global, local, values).saturating_mul(array.element.bytes()),
             _ => 0,
         };
-        let needed = kernel.arrays.iter().map(local_bytes).fold(0, u64::saturating_add);
+        let bytes = kernel.arrays.iter().map(local_bytes).fold(0, u64::saturating_add);
         let limit = info.local_mem_size;
-        if needed > limit {
-            return Err(LaunchError::LocalMemoryTooLarge { needed, limit }.to_string());
+        if bytes > limit {
+            return Err(LaunchError::LocalMemoryTooLarge { needed: bytes, limit }.to_string());
         }
         let at_a_time = if kernel.body.iter().any(Stmt::has_barrier) { items } else { 1 };
         let (one, all) = (kernel.private_bytes(), kernel.private_bytes().saturating_mul(at_a_time));
@@ -314,9 +315,9 @@ impl Program {
 fn unordered_of_racing(kernel: &Kernel) -> Vec<ArrayId> {
     let arrays = kernel.arrays.iter().zip(0..);
     let shared = arrays.filter(|(array, _)| matches!(array.space, Space::Write | Space::Local(_)));
-    let unordered: Vec<ArrayId> = shared.map(|(_, number)| ArrayId(number)).collect();
-    let marked = Kernel { unordered: unordered.clone(), ..kernel.clone() };
-    if verify(&marked).is_ok() { unordered } else { Vec::new() }
+    let arrays: Vec<ArrayId> = shared.map(|(_, number)| ArrayId(number)).collect();
+    let variant = Kernel { unordered: arrays.clone(), ..kernel.clone() };
+    if verify(&variant).is_ok() { arrays } else { Vec::new() }
 }
 
 fn inspector_of(kernel: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusal>) -> Inspector {

@@ -50,8 +50,8 @@ impl Program {
         let is_empty = shape.global.contains(&0);
         if let Some(bound) = self.claims_of(open).bounds.first() {
             let (place, name) = (kernel.locate(bound.place), &kernel.array(bound.array).name);
-            let otherwise = words.otherwise;
-            let missing = match (bound.least_below_zero(), bound.open_end(kernel, shape)) {
+            let alternative = words.otherwise;
+            let reason = match (bound.least_below_zero(), bound.open_end(kernel, shape)) {
                 (Some(least), _) if is_least(least) => {
                     "; it may be below 0, whatever the launch: add a condition that it is not".to_owned()
                 }
@@ -69,18 +69,18 @@ impl Program {
                 },
             };
             let index =
-                format!("{place}: that the index of `{name}` is inside is not proven, {otherwise}{missing}");
+                format!("{place}: that the index of `{name}` is inside is not proven, {alternative}{reason}");
             return match self.order(shape, words, Answer::Proven) {
                 Answer::Unordered(places) => Answer::Unordered(format!("{places}; {index}")),
                 _ => Answer::Open(index),
             };
         }
-        let proven = if is_inspected && !is_empty { Answer::Inspected } else { Answer::Proven };
-        self.order(shape, words, proven)
+        let answer = if is_inspected && !is_empty { Answer::Inspected } else { Answer::Proven };
+        self.order(shape, words, answer)
     }
 
     /// What is proven about the order of items alone; `proven` where conditions decide.
-    pub fn order(&self, shape: &Shape<'_>, words: &Words<'_>, proven: Answer) -> Answer {
+    pub fn order(&self, shape: &Shape<'_>, words: &Words<'_>, answer: Answer) -> Answer {
         let (kernel, is_empty) = (&self.kernel, shape.global.contains(&0));
         let is_local = |array: ArrayId| matches!(kernel.array(array).space, Space::Local(_));
         let claims = match &self.claims {
@@ -88,7 +88,7 @@ impl Program {
             Ok(claims) => claims,
         };
         let Some(race) = claims.race(shape).filter(|_| !is_empty) else {
-            return words.overlap.clone().filter(|_| !is_empty).map_or(proven, Answer::Open);
+            return words.overlap.clone().filter(|_| !is_empty).map_or(answer, Answer::Open);
         };
         match self.verdict(shape, true) {
             Some(Verdict::Free) => words.overlap.clone().map_or(Answer::Inspected, Answer::Open),
@@ -110,7 +110,7 @@ impl Program {
             }
             verdict => {
                 let lacks = race.lacks(kernel, shape);
-                let missing = lacks.map(|lacks| format!("; proven if {}", (words.spelled)(lacks)));
+                let condition = lacks.map(|lacks| format!("; proven if {}", (words.spelled)(lacks)));
                 let doubt = match verdict {
                     Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(kernel, words.element)),
                     _ => String::new(),
@@ -121,7 +121,7 @@ impl Program {
                     kernel.locate(race.write),
                     kernel.array(race.array).name,
                     kernel.locate(race.other),
-                    missing.unwrap_or_default()
+                    condition.unwrap_or_default()
                 ))
             }
         }

@@ -173,17 +173,17 @@ impl Writer<'_> {
     /// A condition that the items may decide differently.
     fn branch_lanes(&mut self, row: &mut Row, stmt: &Stmt, condition: &Expr, blocks: [&[Stmt]; 2]) {
         let [all, none] = self.decided(row, condition);
-        let [then, perhaps, other, apart, out] = [(); 5].map(|()| self.builder.create_block());
+        let [then, perhaps, other, divergent, out] = [(); 5].map(|()| self.builder.create_block());
         self.builder.ins().brif(all, then, &[], perhaps, &[]);
         self.builder.switch_to_block(perhaps);
-        self.builder.ins().brif(none, other, &[], apart, &[]);
+        self.builder.ins().brif(none, other, &[], divergent, &[]);
         self.builder.switch_to_block(then);
         self.block_lanes(row, blocks[0]);
         self.builder.ins().jump(out, &[]);
         self.builder.switch_to_block(other);
         self.block_lanes(row, blocks[1]);
         self.builder.ins().jump(out, &[]);
-        self.builder.switch_to_block(apart);
+        self.builder.switch_to_block(divergent);
         self.one_by_one(row, stmt);
         self.builder.ins().jump(out, &[]);
         self.builder.switch_to_block(out);
@@ -270,13 +270,13 @@ impl Writer<'_> {
 
     /// Runs a statement one item after the other.
     fn one_by_one(&mut self, row: &mut Row, stmt: &Stmt) {
-        let (mut found, mut sets) = (Vec::new(), Vec::new());
-        named(stmt, &mut found, &mut sets);
-        let mut touched: Vec<VarId> = found.into_iter().chain(sets.iter().copied()).collect();
-        touched.sort_unstable();
-        touched.dedup();
+        let (mut reads, mut sets) = (Vec::new(), Vec::new());
+        named(stmt, &mut reads, &mut sets);
+        let mut variables: Vec<VarId> = reads.into_iter().chain(sets.iter().copied()).collect();
+        variables.sort_unstable();
+        variables.dedup();
         let mut lines = Vec::new();
-        for variable in &touched {
+        for variable in &variables {
             let place = variable.0 as usize;
             match row.shapes.0[place] {
                 Shape::One => {}
@@ -305,7 +305,7 @@ impl Writer<'_> {
                 let value = writer.builder.ins().iadd(*base, more);
                 writer.builder.def_var(writer.variables[*place], value);
             }
-            for variable in &touched {
+            for variable in &variables {
                 if let Some(address) = writer.lane_of(row, *variable, lane) {
                     let value = writer.load_lane(writer.kernel.variable(*variable).ty, address);
                     writer.builder.def_var(writer.variables[variable.0 as usize], value);

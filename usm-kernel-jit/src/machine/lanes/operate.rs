@@ -101,11 +101,12 @@ impl Writer<'_> {
     fn one_after_another(
         &mut self,
         out: Scalar,
-        given: &[(Lanes, Scalar)],
+        operands: &[(Lanes, Scalar)],
         mut operate: impl FnMut(&mut Self, &[Value]) -> Value,
     ) -> Vec<Value> {
         self.by_lane(out, |writer, lane| {
-            let values: Vec<Value> = given.iter().map(|(lanes, ty)| writer.lane(lanes, *ty, lane)).collect();
+            let values: Vec<Value> =
+                operands.iter().map(|(lanes, ty)| writer.lane(lanes, *ty, lane)).collect();
             operate(writer, &values)
         })
     }
@@ -222,8 +223,8 @@ impl Writer<'_> {
         let orders = !matches!(operator, Binary::Eq | Binary::Ne);
         // No vector instruction orders unsigned words of 64 bits; with the highest bit inverted
         // they compare as signed.
-        let turned = ty == Scalar::U64 && orders;
-        let top = turned.then(|| {
+        let flips = ty == Scalar::U64 && orders;
+        let top = flips.then(|| {
             let top = self.number(i64::MIN);
             self.builder.ins().splat(types::I64X2, top)
         });
@@ -235,7 +236,7 @@ impl Writer<'_> {
                 Some(top) => writer.builder.ins().bxor(value, top),
                 None => value,
             });
-            let condition = integer_condition(operator, ty.is_signed() || turned);
+            let condition = integer_condition(operator, ty.is_signed() || flips);
             writer.builder.ins().icmp(condition, one, two)
         })
     }
@@ -318,17 +319,17 @@ impl Writer<'_> {
         }
     }
 
-    fn math_lanes(&mut self, function: Math, ty: Scalar, given: Vec<Lanes>) -> Vec<Value> {
+    fn math_lanes(&mut self, function: Math, ty: Scalar, operands: Vec<Lanes>) -> Vec<Value> {
         let is_vector = matches!(
             function,
             Math::Abs | Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::RoundEven
         );
         if !is_vector {
-            let given: Vec<(Lanes, Scalar)> = given.into_iter().map(|lanes| (lanes, ty)).collect();
-            return self.one_after_another(ty, &given, |writer, values| writer.math(function, ty, values));
+            let operands: Vec<(Lanes, Scalar)> = operands.into_iter().map(|lanes| (lanes, ty)).collect();
+            return self.one_after_another(ty, &operands, |writer, values| writer.math(function, ty, values));
         }
         let mut out = Vec::new();
-        for lanes in given {
+        for lanes in operands {
             for value in self.spread(lanes, ty) {
                 out.push(self.math(function, ty, &[value]));
             }

@@ -80,8 +80,8 @@ impl Shapes {
                 }
             }
             _ => {
-                let alike = expr.operands().into_iter().all(|operand| of(operand) == Shape::One);
-                if alike { Shape::One } else { Shape::Many }
+                let is_one = expr.operands().into_iter().all(|operand| of(operand) == Shape::One);
+                if is_one { Shape::One } else { Shape::Many }
             }
         }
     }
@@ -93,18 +93,18 @@ impl Shapes {
             shapes: Self(vec![Shape::One; kernel.variables.len()]),
             sets: vec![0; kernel.variables.len()],
             total: vec![0; kernel.variables.len()],
-            changed: true,
+            is_changed: true,
         };
-        let (mut found, mut sets) = (Vec::new(), Vec::new());
-        body.iter().for_each(|stmt| named(stmt, &mut found, &mut sets));
+        let (mut reads, mut sets) = (Vec::new(), Vec::new());
+        body.iter().for_each(|stmt| named(stmt, &mut reads, &mut sets));
         sets.iter().for_each(|variable| planner.sets[variable.0 as usize] += 1);
-        found.iter().chain(&sets).for_each(|variable| planner.total[variable.0 as usize] += 1);
+        reads.iter().chain(&sets).for_each(|variable| planner.total[variable.0 as usize] += 1);
         for variable in used {
             if homes.get(variable.0 as usize) == Some(&Home::Kept) {
                 planner.shapes.0[variable.0 as usize] = Shape::Many;
             }
         }
-        while core::mem::take(&mut planner.changed) {
+        while core::mem::take(&mut planner.is_changed) {
             for variable in used {
                 if homes.get(variable.0 as usize) == Some(&Home::Again) {
                     let shape = planner.shapes.of(kernel, definition(&kernel.body, *variable)?);
@@ -145,7 +145,7 @@ struct Planner<'k> {
     /// The number of times that the phase sets each variable, and names it.
     sets: Vec<u32>,
     total: Vec<u32>,
-    changed: bool,
+    is_changed: bool,
 }
 
 impl Planner<'_> {
@@ -155,7 +155,7 @@ impl Planner<'_> {
         if self.sets[place] > 1 && matches!(shape, Shape::Line(_)) {
             shape = Shape::Many;
         }
-        self.changed |= self.shapes.0[place] != shape;
+        self.is_changed |= self.shapes.0[place] != shape;
         self.shapes.0[place] = shape;
     }
 
@@ -170,11 +170,11 @@ impl Planner<'_> {
             }
             StmtKind::If { condition, .. } if self.shapes.of(self.kernel, condition) != Shape::One => {
                 // A variable that only some items set differs, unless no item reads it afterwards.
-                let (mut found, mut sets) = (Vec::new(), Vec::new());
-                named(stmt, &mut found, &mut sets);
+                let (mut reads, mut sets) = (Vec::new(), Vec::new());
+                named(stmt, &mut reads, &mut sets);
                 for variable in &sets {
-                    let here = found.iter().chain(&sets).filter(|other| *other == variable).count();
-                    if here < self.total[variable.0 as usize] as usize {
+                    let uses = reads.iter().chain(&sets).filter(|other| *other == variable).count();
+                    if uses < self.total[variable.0 as usize] as usize {
                         self.widen_shape(*variable, Shape::Many);
                     }
                 }
@@ -188,12 +188,12 @@ impl Planner<'_> {
 
     /// Whether the items can run a statement together. `apart` means under a condition within the
     /// innermost loop that they decide differently. Records accesses to rows of elements.
-    fn runs_together(&self, stmt: &Stmt, apart: bool, rows: &mut bool) -> bool {
-        let alike = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
+    fn runs_together(&self, stmt: &Stmt, diverges: bool, rows: &mut bool) -> bool {
+        let is_one = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
         let mut goes = true;
         stmt.for_each_expr(&mut |expr| goes &= self.evaluates(expr, rows));
         let mut block =
-            |block: &[Stmt], apart| block.iter().all(|stmt| self.runs_together(stmt, apart, rows));
+            |block: &[Stmt], diverges| block.iter().all(|stmt| self.runs_together(stmt, diverges, rows));
         goes && match &stmt.kind {
             StmtKind::Set(..) | StmtKind::Fence { .. } | StmtKind::Barrier { .. } => true,
             StmtKind::Store { array, index, .. } => {
@@ -202,15 +202,15 @@ impl Planner<'_> {
                 !matches!(self.kernel.array(*array).space, Space::Private(_))
             }
             StmtKind::If { condition, then, other } => {
-                let apart = apart || !alike(condition);
-                block(then, apart) && block(other, apart)
+                let diverges = diverges || !is_one(condition);
+                block(then, diverges) && block(other, diverges)
             }
-            StmtKind::While(condition, body) => alike(condition) && block(body, false),
+            StmtKind::While(condition, body) => is_one(condition) && block(body, false),
             StmtKind::For { variable, start, end, step, body } => {
                 let counter = self.shapes.0[variable.0 as usize];
-                counter == Shape::One && alike(start) && alike(end) && alike(step) && block(body, false)
+                counter == Shape::One && is_one(start) && is_one(end) && is_one(step) && block(body, false)
             }
-            StmtKind::Break | StmtKind::Continue => !apart,
+            StmtKind::Break | StmtKind::Continue => !diverges,
             StmtKind::Atomic { array, index, .. } | StmtKind::CompareExchange { array, index, .. } => {
                 let shape = self.shapes.of(self.kernel, index);
                 *rows |= matches!(shape, Shape::Line(1 | -1));
@@ -225,7 +225,7 @@ impl Planner<'_> {
         if shape(expr) != Shape::Many {
             return !touches_private(self.kernel, expr);
         }
-        let here = match &expr.kind {
+        let own = match &expr.kind {
             ExprKind::Load(array, index) => {
                 *rows |= matches!(shape(index), Shape::Line(1 | -1));
                 !matches!(self.kernel.array(*array).space, Space::Private(_))
@@ -236,21 +236,21 @@ impl Planner<'_> {
             ExprKind::Select { then, other, .. } => !has_load(then) && !has_load(other),
             _ => true,
         };
-        here && expr.operands().into_iter().all(|operand| self.evaluates(operand, rows))
+        own && expr.operands().into_iter().all(|operand| self.evaluates(operand, rows))
     }
 }
 
 fn has_load(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.for_each(&mut |expr| found |= matches!(expr.kind, ExprKind::Load(..)));
-    found
+    let mut has_load = false;
+    expr.for_each(&mut |expr| has_load |= matches!(expr.kind, ExprKind::Load(..)));
+    has_load
 }
 
 fn touches_private(kernel: &Kernel, expr: &Expr) -> bool {
-    let mut found = false;
+    let mut has_atomic = false;
     expr.for_each(&mut |expr| {
-        found |= matches!(expr.kind, ExprKind::Load(array, _)
+        has_atomic |= matches!(expr.kind, ExprKind::Load(array, _)
             if matches!(kernel.array(array).space, Space::Private(_)));
     });
-    found
+    has_atomic
 }

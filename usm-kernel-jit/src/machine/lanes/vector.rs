@@ -149,8 +149,8 @@ impl Writer<'_> {
 
     /// Loads a `bool` from an item's stack slot.
     pub(super) fn load_lane(&mut self, ty: Scalar, address: Value) -> Value {
-        let stored = if ty == Scalar::Bool { types::I32 } else { lane_type(ty) };
-        let value = self.builder.ins().load(stored, crate::machine::function::MEMORY, address, 0);
+        let element = if ty == Scalar::Bool { types::I32 } else { lane_type(ty) };
+        let value = self.builder.ins().load(element, crate::machine::function::MEMORY, address, 0);
         if ty == Scalar::Bool { self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0) } else { value }
     }
 

@@ -8,16 +8,16 @@ const MOST: usize = 8;
 
 /// Launches whose indices are all inside, by the numbers that a proof may ask for.
 #[derive(Debug, Default)]
-pub(super) struct Proven {
+pub(super) struct ProvenLaunches {
     /// Sizes, lengths and scalars, each preceded by their number.
     launches: Vec<Vec<u64>>,
     /// The launch that the next one replaces.
     oldest: usize,
 }
 
-impl Proven {
+impl ProvenLaunches {
     pub(super) fn has(&self, shape: &Shape<'_>) -> bool {
-        self.launches.iter().any(|known| known.iter().copied().eq(words(shape)))
+        self.launches.iter().any(|launch| launch.iter().copied().eq(words(shape)))
     }
 
     pub(super) fn keep(&mut self, shape: &Shape<'_>) {
@@ -34,8 +34,8 @@ impl Proven {
 /// What conditions and inspections depend on: numbers of floating point have no part in them.
 fn words(shape: &Shape<'_>) -> impl Iterator<Item = u64> {
     let Shape { global, local, lengths, values } = *shape;
-    let counted = |numbers: &'_ [u64]| numbers.len() as u64;
-    let sizes = [counted(global), counted(local), counted(lengths)].into_iter();
+    let number = |numbers: &'_ [u64]| numbers.len() as u64;
+    let sizes = [number(global), number(local), number(lengths)].into_iter();
     let numbers = global.iter().chain(local).chain(lengths).copied();
     sizes.chain(numbers).chain(values.iter().map(word))
 }
