@@ -142,7 +142,7 @@ fn item_by_item(seed: u64, kernel: &Kernel) -> String {
 }
 
 /// How most launches run.
-const SHUFFLED: &str = "order(Shuffled(5))";
+const SHUFFLED: &str = "order(ShuffledOrder(5))";
 
 /// A module with the kernel, and a function that runs it so.
 fn module(name: &str, kernel: &Kernel, claims: &proof::Claims, how: &str) -> String {
@@ -195,7 +195,7 @@ fn caller(kernel: &Kernel, how: &str) -> String {
     }
     let launched = match kernel.trusted {
         true => {
-            "// SAFETY: the interpreter found no race in these launches.\nlet kernel = unsafe { usm_kernel::Vouched::new(Random) };\n"
+            "// SAFETY: the interpreter found no race in these launches.\nlet kernel = unsafe { usm_kernel::VouchedKernel::new(Random) };\n"
         }
         false => "let kernel = Random;\n",
     };

@@ -173,7 +173,7 @@ fn local_memory_and_groups_keep_the_limits_of_the_device() {
     let refused = Launch::new(&queue, of(128)).run(reverse, (&mut a,)).unwrap_err();
     assert_eq!(refused, LaunchError::GroupTooLarge { size: 128, limit: 64 });
     let refused = Launch::new(&queue, of(32)).run(reverse, (&mut a,)).unwrap_err();
-    assert_eq!(refused, LaunchError::LocalMemoryTooLarge { needed: 128, limit: 100 });
+    assert_eq!(refused, LaunchError::LocalMemoryTooLarge { size: 128, limit: 100 });
     assert!(Launch::new(&queue, of(16)).run(reverse, (&mut a,)).is_ok());
 }
 

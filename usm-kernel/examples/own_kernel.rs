@@ -6,7 +6,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};
 use usm_kernel::{
-    FenceSpace, Group, Kernel, Launch, Local, NdRange, Order, Reversed, Shuffled, Values, Write,
+    FenceSpace, Group, Kernel, Launch, Local, NdRange, Order, ReverseOrder, ShuffledOrder, Values, Write,
 };
 
 /// Each group sums its elements into its first one, by halves.
@@ -58,8 +58,8 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     let mut arrays = [(); 3].map(|()| UsmVec::<u32, Shared, _>::from_slice(&queue, &numbers));
     let [Ok(usual), Ok(reversed), Ok(shuffled)] = &mut arrays else { return Err("no memory".into()) };
     let _ = Launch::new(&queue, range).run(GroupSums, (usual,))?;
-    let _ = Launch::new(&queue, range).order(Reversed).run(GroupSums, (reversed,))?;
-    let _ = Launch::new(&queue, range).order(Shuffled(7)).run(GroupSums, (shuffled,))?;
+    let _ = Launch::new(&queue, range).order(ReverseOrder).run(GroupSums, (reversed,))?;
+    let _ = Launch::new(&queue, range).order(ShuffledOrder(7)).run(GroupSums, (shuffled,))?;
     for array in arrays {
         let found: Vec<u32> = array?.read()?.iter().copied().step_by(16).collect();
         assert_eq!(found, expected);

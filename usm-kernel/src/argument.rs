@@ -35,7 +35,7 @@ pub(crate) use sealed::Sealed;
 /// A kernel's use of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Passing {
+pub enum ParameterKind {
     /// Global memory, read.
     Read,
     /// Global memory, read and written by one group at a time.
@@ -55,7 +55,7 @@ pub enum Passing {
 #[non_exhaustive]
 pub struct ParameterInfo {
     /// Kind of access.
-    pub passing: Passing,
+    pub kind: ParameterKind,
     /// Bytes of one element.
     pub element_bytes: usize,
 }
@@ -91,7 +91,7 @@ pub trait Parameter: Sealed {
 
     #[doc(hidden)]
     #[cfg(feature = "alloc")]
-    fn passed(raw: &Self::Raw) -> Passed<'_>;
+    fn passed(raw: &Self::Raw) -> RawArgument<'_>;
 
     /// # Safety
     /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`; for
@@ -104,7 +104,7 @@ pub trait Parameter: Sealed {
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum Passed<'p> {
+pub enum RawArgument<'p> {
     /// The address of an array.
     Pointer(usize),
     /// The bytes of a value.

@@ -85,8 +85,8 @@ macro_rules! atomic_floats {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$float, $float> {
-                let found = self.0.compare_exchange(current.to_bits(), new.to_bits(), success, failure);
-                found.map($float::from_bits).map_err($float::from_bits)
+                let result = self.0.compare_exchange(current.to_bits(), new.to_bits(), success, failure);
+                result.map($float::from_bits).map_err($float::from_bits)
             }
 
             /// Adds. Returns the old number.

@@ -9,7 +9,7 @@ use usm_core::{
     Access, Allocation, Backend, Buffer, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec,
 };
 
-use crate::argument::{Passing, Signature};
+use crate::argument::{ParameterKind, Signature};
 use crate::backend::{Grid, Programmable, Slot};
 use crate::error::LaunchError;
 use crate::launch::{Launch, LaunchSpace};
@@ -28,11 +28,11 @@ pub const FEW_ARGUMENTS: usize = 8;
 /// An argument of [`Launch::call`].
 #[derive(Debug)]
 pub struct Argument<'a, B: Backend> {
-    given: Given<'a, B>,
+    content: ArgumentKind<'a, B>,
 }
 
 #[derive(Debug)]
-enum Given<'a, B: Backend> {
+enum ArgumentKind<'a, B: Backend> {
     Memory { allocation: &'a Allocation<B>, access: Access, offset: Option<usize>, element: usize },
     Buffer { buffer: &'a Buffer<B>, access: Access },
     Value(&'a [u8]),
@@ -41,7 +41,9 @@ enum Given<'a, B: Backend> {
 
 impl<'a, B: Backend> Argument<'a, B> {
     const fn memory<T>(allocation: &'a Allocation<B>, access: Access) -> Self {
-        Self { given: Given::Memory { allocation, access, offset: Some(0), element: size_of::<T>() } }
+        Self {
+            content: ArgumentKind::Memory { allocation, access, offset: Some(0), element: size_of::<T>() },
+        }
     }
 
     /// A pointer to an array that the code reads.
@@ -77,62 +79,67 @@ impl<'a, B: Backend> Argument<'a, B> {
     /// A buffer that the code reads.
     #[must_use]
     pub const fn read_buffer(buffer: &'a Buffer<B>) -> Self {
-        Self { given: Given::Buffer { buffer, access: Access::Read } }
+        Self { content: ArgumentKind::Buffer { buffer, access: Access::Read } }
     }
 
     /// A buffer that the code reads and writes.
     #[must_use]
     pub const fn write_buffer(buffer: &'a mut Buffer<B>) -> Self {
-        Self { given: Given::Buffer { buffer, access: Access::Write } }
+        Self { content: ArgumentKind::Buffer { buffer, access: Access::Write } }
     }
 
     /// The same memory from element number `start` on: an interior pointer. Does not change
     /// buffers, values and local memory.
     #[must_use]
     pub fn from_element(self, start: usize) -> Self {
-        match self.given {
-            Given::Memory { allocation, access, offset, element } => {
+        match self.content {
+            ArgumentKind::Memory { allocation, access, offset, element } => {
                 let more = start.checked_mul(element);
                 let offset = offset.and_then(|offset| offset.checked_add(more?));
-                Self { given: Given::Memory { allocation, access, offset, element } }
+                Self { content: ArgumentKind::Memory { allocation, access, offset, element } }
             }
-            given => Self { given },
+            content => Self { content },
         }
     }
 
     /// A scalar or structure by value, with the layout that the code uses.
     #[must_use]
     pub fn value<T: Pod>(value: &'a T) -> Self {
-        Self { given: Given::Value(bytemuck::bytes_of(value)) }
+        Self { content: ArgumentKind::Value(bytemuck::bytes_of(value)) }
     }
 
     /// Local memory for `len` elements of `T` in each group.
     #[must_use]
     pub const fn local<T>(len: usize) -> Self {
-        Self { given: Given::Local { bytes: len.checked_mul(size_of::<T>()), alignment: align_of::<T>() } }
+        Self {
+            content: ArgumentKind::Local {
+                bytes: len.checked_mul(size_of::<T>()),
+                alignment: align_of::<T>(),
+            },
+        }
     }
 
     fn slot(&self) -> Result<Slot<'a>, LaunchError> {
-        match self.given {
-            Given::Memory { allocation, offset, .. } => {
+        match self.content {
+            ArgumentKind::Memory { allocation, offset, .. } => {
                 let offset = offset.ok_or(ErrorKind::SizeOverflow)?;
                 allocation.check_range(offset, 0)?;
                 Ok(Slot::Pointer(allocation.as_ptr() as usize + offset))
             }
-            Given::Buffer { buffer, .. } => match buffer.argument() {
+            ArgumentKind::Buffer { buffer, .. } => match buffer.argument() {
                 Some(handle) => Ok(Slot::Object(handle)),
                 None => Err(ErrorKind::Unsupported { operation: "a buffer as an argument" }.into()),
             },
-            Given::Value(bytes) => Ok(Slot::Value(bytes)),
-            Given::Local { bytes, alignment } => Ok(local_slot(bytes, alignment)?),
+            ArgumentKind::Value(bytes) => Ok(Slot::Value(bytes)),
+            ArgumentKind::Local { bytes, alignment } => Ok(local_slot(bytes, alignment)?),
         }
     }
 
     fn usage(&self) -> Option<Usage<'a, B>> {
-        match self.given {
-            Given::Memory { allocation, access, .. } => Some(Usage::of(allocation, access)),
-            Given::Buffer { buffer, access } => Some(Usage::buffer(buffer, access)),
-            Given::Value(_) | Given::Local { .. } => None,
+        match self.content {
+            ArgumentKind::Memory { allocation, access, .. } => Some(Usage::of(allocation, access)),
+            ArgumentKind::Buffer { buffer, access } => Some(Usage::buffer(buffer, access)),
+            ArgumentKind::Value(_) | ArgumentKind::Local { .. } => None,
         }
     }
 }
@@ -141,8 +148,7 @@ impl<'a, B: Backend> Argument<'a, B> {
 /// element.
 #[inline]
 pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<Slot<'s>, LaunchError> {
-    let bytes =
-        bytes.ok_or(LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 })?;
+    let bytes = bytes.ok_or(LaunchError::LocalMemoryTooLarge { size: u64::MAX, limit: isize::MAX as u64 })?;
     Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
 }
 
@@ -179,16 +185,16 @@ impl<'s> Slots<'s> {
 
     #[cold]
     fn push_to_heap(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
-        let found = self.len + 1;
-        if found > MOST_ARGUMENTS {
-            return Err(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found });
+        let count = self.len + 1;
+        if count > MOST_ARGUMENTS {
+            return Err(LaunchError::ArgumentCount { expected: MOST_ARGUMENTS, found: count });
         }
         if self.many.is_empty() {
             let few = *self.as_slice().first_chunk::<FEW_ARGUMENTS>().ok_or(ErrorKind::SizeOverflow)?;
             self.many.extend_from_slice(&few);
         }
         self.many.push(slot);
-        self.len = found;
+        self.len = count;
         Ok(())
     }
 
@@ -285,12 +291,12 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         slots: &Slots<'_>,
         usages: &[Usage<'_, B>],
     ) -> Result<Event<B>, LaunchError> {
-        let Self { queue, range, grouped, rounded, after, uses } = *self;
+        let Self { queue, range, has_groups, is_rounded, after, uses } = *self;
         let (expected, found) = (queue.context().id(), function.context().id());
         if expected != found {
             return Err(ErrorKind::WrongContext { expected, found }.into());
         }
-        let grid = grid_of(queue, range, (grouped, rounded), function, slots.local)?;
+        let grid = grid_of(queue, range, (has_groups, is_rounded), function, slots.local)?;
         let all;
         let usages = if uses.is_empty() {
             usages
@@ -346,28 +352,28 @@ impl Sort {
 
     /// Checks that argument number `argument` matches a parameter of this shape.
     fn check_shape(self, shape: Shape, argument: usize) -> Result<(), LaunchError> {
-        let declared = match (shape, self) {
+        let type_name = match (shape, self) {
             (Shape::Pointer, Self::Value(_) | Self::Local) => "a pointer",
             (Shape::Local, Self::Value(_) | Self::Pointer | Self::Object) => "local memory",
             (Shape::Value(_), Self::Object | Self::Pointer | Self::Local) => "a value",
-            (Shape::Value(needed), Self::Value(found)) if needed != found => {
-                return Err(LaunchError::ArgumentBytes { argument, needed, found });
+            (Shape::Value(expected), Self::Value(found)) if expected != found => {
+                return Err(LaunchError::ArgumentBytes { argument, expected: expected, found });
             }
-            (Shape::Bytes(needed), sort) => {
+            (Shape::Bytes(expected), sort) => {
                 let found = match sort {
                     Self::Pointer | Self::Object => size_of::<usize>(),
                     Self::Value(bytes) => bytes,
                     // The offset of a local array.
                     Self::Local => size_of::<u32>(),
                 };
-                if needed != found {
-                    return Err(LaunchError::ArgumentBytes { argument, needed, found });
+                if expected != found {
+                    return Err(LaunchError::ArgumentBytes { argument, expected: expected, found });
                 }
                 return Ok(());
             }
             _ => return Ok(()),
         };
-        Err(LaunchError::ArgumentMismatch { argument, declared, given: self.name() })
+        Err(LaunchError::ArgumentMismatch { argument, expected: type_name, found: self.name() })
     }
 }
 
@@ -375,8 +381,8 @@ impl Sort {
 /// as the runtime knows them.
 pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function: &Function<B>) -> bool {
     let Some(parameters) = &function.info().parameters else { return true };
-    let of_arguments = S::TABLE.iter().map(|row| match row.passing {
-        Passing::Value => Sort::Value(row.element_bytes),
+    let of_arguments = S::TABLE.iter().map(|row| match row.kind {
+        ParameterKind::Value => Sort::Value(row.element_bytes),
         _ => Sort::Pointer,
     });
     let mut sorts = of_arguments.chain(core::iter::repeat_n(Sort::Local, L::LOCALS));
@@ -388,9 +394,9 @@ pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function
 /// Compares the arguments with the parameters that the runtime knows.
 fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>]) -> Result<(), LaunchError> {
     let Some(parameters) = &function.info().parameters else { return Ok(()) };
-    let (needed, found) = (parameters.len(), slots.len());
-    if needed != found {
-        return Err(LaunchError::ArgumentCount { needed, found });
+    let (expected, found) = (parameters.len(), slots.len());
+    if expected != found {
+        return Err(LaunchError::ArgumentCount { expected: expected, found });
     }
     let mut pairs = parameters.iter().zip(slots).enumerate();
     pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).check_shape(*shape, argument))
@@ -402,17 +408,17 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
 fn grid_of<B: Programmable, const D: usize>(
     queue: &Queue<B>,
     range: &NdRange<D>,
-    (grouped, rounded): (bool, bool),
+    (has_groups, is_rounded): (bool, bool),
     function: &Function<B>,
     local: u64,
 ) -> Result<Option<Grid>, LaunchError> {
     let (device, info) = (queue.context().info(), function.info());
     let global = range.global();
-    if !grouped {
+    if !has_groups {
         if local != 0 {
             return Err(LaunchError::NoGroups);
         }
-        let whole = if rounded && global.items() != 0 {
+        let whole = if is_rounded && global.items() != 0 {
             crate::rounding::rounded(device, info, global.sizes())
         } else {
             None
@@ -423,29 +429,29 @@ fn grid_of<B: Programmable, const D: usize>(
         });
     }
     let sizes = range.local().sizes();
-    if let Some(required) = &info.required_group {
-        check_group(required, &sizes)?;
+    if let Some(group) = &info.required_group {
+        check_group(group, &sizes)?;
     }
     let (size, limit) = (range.local().items(), device.max_work_group_size.min(info.max_work_group_size));
     if size > limit {
         return Err(LaunchError::GroupTooLarge { size, limit });
     }
-    let (needed, limit) = (local.saturating_add(info.local_mem_size), device.local_mem_size);
-    if needed > limit {
-        return Err(LaunchError::LocalMemoryTooLarge { needed, limit });
+    let (size, limit) = (local.saturating_add(info.local_mem_size), device.local_mem_size);
+    if size > limit {
+        return Err(LaunchError::LocalMemoryTooLarge { size: size, limit });
     }
     Ok((global.items() != 0).then(|| Grid::new(global.sizes(), Some(sizes))))
 }
 
 /// Compares the local size with the function's required one.
-fn check_group<const D: usize>(required: &[u64; 3], sizes: &[u64; D]) -> Result<(), LaunchError> {
-    for (dimension, required) in required.iter().enumerate() {
+fn check_group<const D: usize>(group: &[u64; 3], sizes: &[u64; D]) -> Result<(), LaunchError> {
+    for (dimension, expected) in group.iter().enumerate() {
         // The last dimension of both is the fastest one.
         let place = (dimension + D).checked_sub(3);
-        let (required, found) = (*required, place.map_or(1, |place| sizes[place]));
-        if required != found {
+        let (expected, found) = (*expected, place.map_or(1, |place| sizes[place]));
+        if expected != found {
             let dimension = place.unwrap_or(0);
-            return Err(LaunchError::WrongGroup { dimension, required, found });
+            return Err(LaunchError::WrongGroup { dimension, expected, found });
         }
     }
     Ok(())

@@ -8,10 +8,10 @@ use usm_kernel_ir::{Argument, Fault, Literal, Parameter, check, text};
 #[cfg(feature = "std")]
 use usm_kernel_ir::{Input, Interpreter, Kernel, Order as ItemOrder};
 
-use crate::argument::{Arguments, Passed, Signature};
+use crate::argument::{Arguments, RawArgument, Signature};
 use crate::error::LaunchError;
 use crate::executable::{DeviceCode, parts};
-use crate::generated::{Vouched, Written};
+use crate::generated::{VouchedKernel, Written};
 use crate::launch::Launch;
 use crate::order::Order;
 
@@ -118,7 +118,7 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
         K: Written<D, Vouching = ((),)>,
         A: Arguments<<K as Written<D>>::Arguments, B>,
     {
-        self.check(Vouched(kernel), arguments)
+        self.check(VouchedKernel(kernel), arguments)
     }
 
     /// # Errors
@@ -137,70 +137,72 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
         let rows = K::Arguments::TABLE.iter().zip(lengths.as_ref());
         let mut bytes = rows.map(|(row, elements)| elements.saturating_mul(row.element_bytes));
         let mut pointers = Vec::new();
-        let mut given = Vec::new();
+        let mut inputs = Vec::new();
         let mut parameters = ir.parameters.iter();
-        K::Arguments::pass(&raw, |passed| {
+        K::Arguments::pass(&raw, |argument| {
             let len = bytes.next().unwrap_or(0);
-            given.push(match (passed, parameters.next()) {
-                (Passed::Pointer(address), _) => {
+            inputs.push(match (argument, parameters.next()) {
+                (RawArgument::Pointer(address), _) => {
                     pointers.push((address, len));
-                    Given::Memory(pointers.len() - 1)
+                    InterpreterArgument::Memory(pointers.len() - 1)
                 }
-                (Passed::Columns(address, count), _) => {
+                (RawArgument::Columns(address, count), _) => {
                     pointers.push((address, len));
-                    given.extend((0..count).map(|_| Given::Memory(pointers.len() - 1)));
+                    inputs.extend((0..count).map(|_| InterpreterArgument::Memory(pointers.len() - 1)));
                     let _ = parameters.nth(count.saturating_sub(2));
                     return Ok(());
                 }
-                (Passed::Table(table), _) => Given::Table(table),
-                (Passed::Fields(bytes, sizes), first) => {
+                (RawArgument::Table(table), _) => InterpreterArgument::Table(table),
+                (RawArgument::Fields(bytes, sizes), first) => {
                     let mut fields = first.into_iter().chain(parameters.by_ref());
-                    given.extend(parts(bytes, sizes).map(|part| match fields.next() {
+                    inputs.extend(parts(bytes, sizes).map(|part| match fields.next() {
                         Some(Parameter::Value(id)) => {
-                            Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, part))
+                            InterpreterArgument::Value(Literal::from_ne_bytes(ir.value(*id).ty, part))
                         }
-                        _ => Given::Table(part),
+                        _ => InterpreterArgument::Table(part),
                     }));
                     return Ok(());
                 }
-                (Passed::Value(value), Some(Parameter::Value(id))) => {
-                    Given::Value(Literal::from_ne_bytes(ir.value(*id).ty, value))
+                (RawArgument::Value(value), Some(Parameter::Value(id))) => {
+                    InterpreterArgument::Value(Literal::from_ne_bytes(ir.value(*id).ty, value))
                 }
-                (Passed::Value(value), _) => Given::Table(value),
+                (RawArgument::Value(value), _) => InterpreterArgument::Table(value),
                 #[cfg(feature = "std")]
-                (Passed::Log(_), _) => return Ok(()),
+                (RawArgument::Log(_), _) => return Ok(()),
             });
             Ok(())
         })?;
         let mut copies = Vec::new();
-        let mut failed = Ok(());
+        let mut outcome = Ok(());
         let mut rest = pointers.into_iter();
         arguments.for_each_allocation(|allocation| {
             let Some((address, len)) = rest.next() else { return };
-            if failed.is_ok() {
-                failed =
+            if outcome.is_ok() {
+                outcome =
                     copy(space.queue, space.after, allocation, address, len).map(|copy| copies.push(copy));
             }
         });
-        failed?;
+        outcome?;
         let logs = ir.logs();
         let zeros: Vec<Vec<u8>> = logs
             .iter()
             .map(|(id, length)| alloc::vec![0; (length * ir.array(*id).element.bytes()) as usize])
             .collect();
         let logs_given = zeros.iter().map(|bytes| Argument::Array(bytes));
-        let all: Vec<Argument<'_>> = given
+        let all: Vec<Argument<'_>> = inputs
             .iter()
             .map(|one| match one {
-                Given::Memory(place) => Argument::Array(copies.get(*place).map_or(&[], |copy| &copy[..])),
-                Given::Table(table) => Argument::Array(table),
-                Given::Value(value) => Argument::Value(*value),
+                InterpreterArgument::Memory(place) => {
+                    Argument::Array(copies.get(*place).map_or(&[], |copy| &copy[..]))
+                }
+                InterpreterArgument::Table(table) => Argument::Array(table),
+                InterpreterArgument::Value(value) => Argument::Value(*value),
             })
             .chain(logs_given)
             .collect();
         let (global, ones) = (space.range.global().sizes(), [1; D]);
         // If groups have no meaning, each item is one group.
-        let local = if space.grouped && ir.needs_groups() { space.range.local().sizes() } else { ones };
+        let local = if space.has_groups && ir.needs_groups() { space.range.local().sizes() } else { ones };
         check(&ir, &global, &local, &all, STEPS).map_err(|error| match error {
             usm_kernel_ir::CheckError::Fault(fault) => CheckError::Fault { kernel: K::NAME, fault },
             other => CheckError::Refused(other),
@@ -229,7 +231,7 @@ fn print(kernel: &Kernel, global: &[u64], local: &[u64], arguments: &[Argument<'
 }
 
 /// An argument for the interpreter.
-enum Given<'g> {
+enum InterpreterArgument<'g> {
     Memory(usize),
     Table(&'g [u8]),
     Value(Literal),

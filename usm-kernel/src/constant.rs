@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend};
 
-use crate::argument::{Bind, Parameter, ParameterInfo, Passing, Sealed};
+use crate::argument::{Bind, Parameter, ParameterInfo, ParameterKind, Sealed};
 use crate::sharing::Sharing;
 
 /// A table of `N` elements in constant memory: `&[T; N]`, passed as `[T; N]`. At most 64 KiB, which
@@ -24,7 +24,7 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     type Form = &'static [T; N];
     const INFO: ParameterInfo = {
         assert!(size_of::<[T; N]>() <= LIMIT, "a constant table has at most 64 KiB");
-        ParameterInfo { passing: Passing::Constant, element_bytes: size_of::<T>() }
+        ParameterInfo { kind: ParameterKind::Constant, element_bytes: size_of::<T>() }
     };
 
     fn value(_: &&[T; N]) {}
@@ -45,8 +45,8 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     }
 
     #[cfg(feature = "alloc")]
-    fn passed(raw: &[T; N]) -> crate::argument::Passed<'_> {
-        crate::argument::Passed::Table(bytemuck::cast_slice(raw))
+    fn passed(raw: &[T; N]) -> crate::argument::RawArgument<'_> {
+        crate::argument::RawArgument::Table(bytemuck::cast_slice(raw))
     }
 
     unsafe fn view<F: Sharing>(raw: &[T; N]) -> &[T; N] {

@@ -27,7 +27,7 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 /// ```no_run
 /// use usm_core::backend::Dyn;
 /// use usm_core::{Context, Device, QueueOrder, UsmVec};
-/// use usm_kernel::{ArgumentError, Code, Declared, Launch, Local, Module, NdRange, Write};
+/// use usm_kernel::{ArgumentError, Code, DeclaredFunction, Launch, Local, Module, NdRange, Write};
 ///
 /// # fn on(context: &Context<Dyn>) -> Result<(), Box<dyn std::error::Error>> {
 /// let source = "__kernel void reverse(__global float *a, __local float *lm) {
@@ -38,7 +38,7 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 /// let function = Module::build(context, Code::OpenClC(source))?.function("reverse")?;
 /// // SAFETY: each item changes its own element of both arrays, which have as many as there are items, in all and in a group.
 /// let reverse = unsafe {
-///     Declared::<(Write<f32>,), (Local<f32>,), Dyn, 1>::new(&function, |range, lengths, locals| {
+///     DeclaredFunction::<(Write<f32>,), (Local<f32>,), Dyn, 1>::new(&function, |range, lengths, locals| {
 ///         ArgumentError::at_least(lengths, 0, range.global().items())?;
 ///         ArgumentError::local_at_least(locals, 0, range.local().items())
 ///     })?
@@ -50,28 +50,28 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 /// # Ok(())
 /// # }
 /// ```
-pub struct Declared<S, L: LocalSignature, B: Programmable, const D: usize> {
+pub struct DeclaredFunction<S, L: LocalSignature, B: Programmable, const D: usize> {
     function: Function<B>,
     check: Check<L, D>,
     /// Whether the function's parameters are known to match the signature. Otherwise a launch
     /// compares them and reports a difference.
-    matched: bool,
+    is_matched: bool,
     signature: PhantomData<fn() -> (S, L)>,
 }
 
-impl<S, L: LocalSignature, B: Programmable, const D: usize> Clone for Declared<S, L, B, D> {
+impl<S, L: LocalSignature, B: Programmable, const D: usize> Clone for DeclaredFunction<S, L, B, D> {
     fn clone(&self) -> Self {
         Self { function: self.function.clone(), ..*self }
     }
 }
 
-impl<S, L: LocalSignature, B: Programmable, const D: usize> fmt::Debug for Declared<S, L, B, D> {
+impl<S, L: LocalSignature, B: Programmable, const D: usize> fmt::Debug for DeclaredFunction<S, L, B, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Declared").field("function", &self.function).finish()
+        f.debug_struct("DeclaredFunction").field("function", &self.function).finish()
     }
 }
 
-impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<S, L, B, D> {
+impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> DeclaredFunction<S, L, B, D> {
     /// Declares the signature of `function`: `S` as the parameters of a
     /// [`DeviceCode`](crate::DeviceCode), without numbers, then the local arrays of `L`.
     ///
@@ -88,13 +88,17 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     /// [`BuildError::Signature`] with both counts, if the runtime knows the function's.
     pub unsafe fn new(function: &Function<B>, check: Check<L, D>) -> Result<Self, BuildError> {
         let found = S::TABLE.len() + L::LOCALS;
-        if let Some(needed) = function.info().parameters.as_ref().map(alloc::vec::Vec::len) {
-            if needed != found {
-                return Err(BuildError::Signature { function: function.name().into(), needed, found });
+        if let Some(expected) = function.info().parameters.as_ref().map(alloc::vec::Vec::len) {
+            if expected != found {
+                return Err(BuildError::Signature {
+                    function: function.name().into(),
+                    expected: expected,
+                    found,
+                });
             }
         }
-        let matched = matches::<S, L, B>(function);
-        Ok(Self { function: function.clone(), check, matched, signature: PhantomData })
+        let is_checked = matches::<S, L, B>(function);
+        Ok(Self { function: function.clone(), check, is_matched: is_checked, signature: PhantomData })
     }
 
     /// The function.
@@ -117,22 +121,22 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// [`LaunchError`]; nothing runs then.
     pub fn declared<S: Signature, L: LocalSignature, A: Arguments<S, B>>(
         self,
-        declared: &Declared<S, L, B, D>,
+        function: &DeclaredFunction<S, L, B, D>,
         mut arguments: A,
         locals: LocalLengths<L>,
     ) -> Result<Event<B>, LaunchError> {
         let space = self.space();
         let raw = arguments.raw();
-        if let Err(error) = (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals) {
-            return Err(declared.argument_error(error));
+        if let Err(error) = (function.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals) {
+            return Err(function.argument_error(error));
         }
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: the caller of `Declared::new` promised that the code stays in its arrays and
+            // SAFETY: the caller of `DeclaredFunction::new` promised that the code stays in its arrays and
             // has no race if `check` accepts; a `&mut` usage excludes all others of the same array.
-            unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
+            unsafe { call.submit(&space, &function.function, usages, function.is_matched) }
         };
         arguments.with_usages(submit)
     }

@@ -19,44 +19,44 @@ pub struct ArgumentError {
     /// Whether it is a local array.
     pub is_local: bool,
     /// Elements that the kernel accesses.
-    pub needed: u64,
+    pub expected: u64,
     /// Elements that exist.
     pub found: u64,
 }
 
 impl ArgumentError {
-    /// Refuses argument number `argument` unless it has `needed` elements; for
+    /// Refuses argument number `argument` unless it has `expected` elements; for
     /// [`Kernel::check`](crate::Kernel::check).
     ///
     /// # Errors
     /// This error if the array is too short. A missing argument has no elements.
     #[inline]
-    pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
-        Self::check_length(lengths, argument, false, needed)
+    pub fn at_least(lengths: &[usize], argument: usize, expected: u64) -> Result<(), Self> {
+        Self::check_length(lengths, argument, false, expected)
     }
 
-    /// Refuses local array number `array` unless it has `needed` elements; for the check of a
-    /// [`Declared`](crate::Declared) function.
+    /// Refuses local array number `array` unless it has `expected` elements; for the check of a
+    /// [`DeclaredFunction`](crate::DeclaredFunction).
     ///
     /// # Errors
     /// This error if the array is too short. A missing array has no elements.
     #[inline]
-    pub fn local_at_least(locals: &[usize], array: usize, needed: u64) -> Result<(), Self> {
-        Self::check_length(locals, array, true, needed)
+    pub fn local_at_least(locals: &[usize], array: usize, expected: u64) -> Result<(), Self> {
+        Self::check_length(locals, array, true, expected)
     }
 
     #[inline]
-    fn check_length(lengths: &[usize], argument: usize, is_local: bool, needed: u64) -> Result<(), Self> {
+    fn check_length(lengths: &[usize], argument: usize, is_local: bool, expected: u64) -> Result<(), Self> {
         let found = lengths.get(argument).map_or(0, |length| *length as u64);
-        if found >= needed { Ok(()) } else { Err(Self { argument, is_local, needed, found }) }
+        if found >= expected { Ok(()) } else { Err(Self { argument, is_local, expected, found }) }
     }
 }
 
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { argument, is_local, needed, found } = self;
+        let Self { argument, is_local, expected, found } = self;
         let what = if *is_local { "local array" } else { "argument" };
-        write!(f, "{what} {argument} has {found} elements, the kernel reaches {needed}")
+        write!(f, "{what} {argument} has {found} elements, the kernel reaches {expected}")
     }
 }
 
@@ -80,7 +80,7 @@ pub enum LaunchError {
         /// The dimension.
         dimension: usize,
         /// Local size that the kernel requires.
-        required: u64,
+        expected: u64,
         /// Local size of the launch.
         found: u64,
     },
@@ -89,15 +89,15 @@ pub enum LaunchError {
     /// More local memory than the device has for a group. Bytes.
     LocalMemoryTooLarge {
         /// Bytes that the kernel needs; `u64::MAX` if they exceed 64 bits.
-        needed: u64,
+        size: u64,
         /// The device's `local_mem_size`.
         limit: u64,
     },
     /// Less memory for local and private arrays than the kernel needs. Bytes.
     ArenaTooSmall {
         /// Bytes that suffice at any address.
-        needed: u64,
-        /// Passed bytes.
+        size: u64,
+        /// RawArgument bytes.
         available: u64,
     },
     /// The caller's local memory on an asynchronous backend, which cannot borrow it.
@@ -161,7 +161,7 @@ pub enum LaunchError {
     /// Another number of arguments than the function has parameters, local arrays included.
     ArgumentCount {
         /// Parameters of the function, or the maximum of a call.
-        needed: usize,
+        expected: usize,
         /// Number of passed arguments.
         found: usize,
     },
@@ -170,16 +170,16 @@ pub enum LaunchError {
         /// Position of the argument, from 0.
         argument: usize,
         /// The declared type.
-        declared: &'static str,
+        expected: &'static str,
         /// The passed type.
-        given: &'static str,
+        found: &'static str,
     },
     /// An argument of another size than the function's parameter. Bytes.
     ArgumentBytes {
         /// Position of the argument, from 0.
         argument: usize,
         /// Bytes of the parameter.
-        needed: usize,
+        expected: usize,
         /// Bytes of the argument.
         found: usize,
     },
@@ -200,38 +200,40 @@ impl fmt::Display for LaunchError {
             Self::GroupTooLarge { size, limit } => {
                 write!(f, "a work-group of {size} items, the device allows {limit}")
             }
-            Self::WrongGroup { dimension, required, found } => {
-                write!(f, "local size {found} in dimension {dimension}, the kernel is written for {required}")
+            Self::WrongGroup { dimension, expected, found } => {
+                write!(f, "local size {found} in dimension {dimension}, the kernel is written for {expected}")
             }
             Self::NoGroups => {
                 f.write_str("a function with local memory needs an nd-range, not a plain range")
             }
-            Self::LocalMemoryTooLarge { needed, limit } => {
+            Self::LocalMemoryTooLarge { size, limit } => {
                 write!(
                     f,
-                    "{needed} bytes of local memory needed, the device has {limit} bytes for a work-group"
+                    "{size} bytes of local memory needed, the device has {limit} bytes for a work-group"
                 )
             }
-            Self::ArenaTooSmall { needed, available } => write!(
+            Self::ArenaTooSmall { size, available } => write!(
                 f,
-                "{needed} bytes needed for local and private memory, the launch was given {available} bytes"
+                "{size} bytes needed for local and private memory, the launch was given {available} bytes"
             ),
             Self::ArenaWithAsynchronous => {
                 f.write_str("this backend finishes launches later and cannot borrow local memory")
             }
-            Self::ArgumentCount { needed, found } if needed == MOST_ARGUMENTS && found > needed => write!(
-                f,
-                "more than {needed} arguments, lengths of arrays and local arrays counted, the most of a launch on a \
+            Self::ArgumentCount { expected, found } if expected == MOST_ARGUMENTS && found > expected => {
+                write!(
+                    f,
+                    "more than {expected} arguments, lengths of arrays and local arrays counted, the most of a launch on a \
                  device: pass several arrays as parts of one"
-            ),
-            Self::ArgumentCount { needed, found } => {
-                write!(f, "{found} arguments given, the function has {needed} parameters")
+                )
             }
-            Self::ArgumentMismatch { argument, declared, given } => {
-                write!(f, "argument {argument} is {given}, the function declares {declared}")
+            Self::ArgumentCount { expected, found } => {
+                write!(f, "{found} arguments given, the function has {expected} parameters")
             }
-            Self::ArgumentBytes { argument, needed, found } => {
-                write!(f, "argument {argument} has {found} bytes, the function's parameter has {needed}")
+            Self::ArgumentMismatch { argument, expected, found } => {
+                write!(f, "argument {argument} is {found}, the function declares {expected}")
+            }
+            Self::ArgumentBytes { argument, expected, found } => {
+                write!(f, "argument {argument} has {found} bytes, the function's parameter has {expected}")
             }
             Self::Argument { kernel, error } => write!(f, "kernel {kernel}: {error}"),
             Self::Race { kernel, array, write, other, why } => write!(

@@ -12,7 +12,7 @@ use usm_core::{
 };
 use usm_kernel_ir::emit::{GUARD, SCALAR_LOOPS, checked};
 
-use crate::argument::{Arguments, Passed, Signature};
+use crate::argument::{Arguments, RawArgument, Signature};
 use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
@@ -40,7 +40,7 @@ use crate::rounding::is_better_rounded;
 ///    integers, the fastest dimension first; in OpenCL C only with the option [`GUARD`];
 /// 4. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned
 ///    int`, the array's offset in bytes in the dynamic shared memory of the block. The code itself
-///    zeroes [`Zeroed`](crate::Zeroed) arrays and declares private arrays.
+///    zeroes [`ZeroedLocal`](crate::ZeroedLocal) arrays and declares private arrays.
 ///
 /// The fastest dimension, the last one of the range, is `get_global_id(0)` and `x`.
 ///
@@ -107,11 +107,11 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 /// ```
 pub struct Executable<K, B: Programmable, const D: usize> {
     /// `None` runs the host body.
-    built: Option<Arc<Built<B>>>,
+    code: Option<Arc<BuiltFunction<B>>>,
     kernel: PhantomData<fn() -> K>,
 }
 
-struct Built<B: Programmable> {
+struct BuiltFunction<B: Programmable> {
     function: Function<B>,
     /// The format of the code.
     format: Formats,
@@ -140,13 +140,13 @@ impl Variant {
 
 impl<K, B: Programmable, const D: usize> Clone for Executable<K, B, D> {
     fn clone(&self) -> Self {
-        Self { built: self.built.clone(), kernel: PhantomData }
+        Self { code: self.code.clone(), kernel: PhantomData }
     }
 }
 
 impl<K, B: Programmable, const D: usize> fmt::Debug for Executable<K, B, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let function = self.built.as_ref().map(|built| &built.function);
+        let function = self.code.as_ref().map(|code| &code.function);
         f.debug_struct("Executable").field("function", &function).finish()
     }
 }
@@ -175,7 +175,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
         let backend = context.info().backend;
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
-            return Ok(Self { built: None, kernel: PhantomData });
+            return Ok(Self { code: None, kernel: PhantomData });
         }
         let taken = Module::taken_formats(context)? & formats;
         let codes = [
@@ -188,16 +188,16 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
             .into_iter()
             .flatten()
             .find(|code| taken.contains(code.format()));
-        let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
+        let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, formats: taken, backend })?;
         let function = Module::build(context, code)?.function(K::FUNCTION)?;
-        let built = Built { function, format: code.format(), others: Mutex::default() };
-        Ok(Self { built: Some(Arc::new(built)), kernel: PhantomData })
+        let function = BuiltFunction { function, format: code.format(), others: Mutex::default() };
+        Ok(Self { code: Some(Arc::new(function)), kernel: PhantomData })
     }
 
     /// The built function; `None` on the host.
     #[must_use]
     pub fn function(&self) -> Option<&Function<B>> {
-        self.built.as_ref().map(|built| &built.function)
+        self.code.as_ref().map(|code| &code.function)
     }
 
     /// The function with index checks, from the same format of code; `None` on the host, and for a
@@ -212,14 +212,14 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
 
     /// A function of the kernel, built once.
     fn variant(&self, variant: Variant) -> Result<Option<Function<B>>, BuildError> {
-        let Some(built) = &self.built else { return Ok(None) };
-        let Some(place) = variant.place() else { return Ok(Some(built.function.clone())) };
-        if let Some(function) = &built.others.lock()[place] {
+        let Some(own) = &self.code else { return Ok(None) };
+        let Some(place) = variant.place() else { return Ok(Some(own.function.clone())) };
+        if let Some(function) = &own.others.lock()[place] {
             return Ok(Some(function.clone()));
         }
-        let format = if variant.scalar { Formats::OPENCL_C } else { built.format };
+        let format = if variant.scalar { Formats::OPENCL_C } else { own.format };
         let (code, name) = match K::CHECKED {
-            Some(checked) if variant.checked => (checked.code(format), checked.function),
+            Some(checks) if variant.checked => (checks.code(format), checks.function),
             None if variant.checked => return Ok(None),
             _ => (K::OPENCL_C.map(Code::OpenClC), K::FUNCTION),
         };
@@ -232,8 +232,8 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         };
         // Not under the lock, because compilers are slow. If two threads build, the last result
         // stays.
-        let function = Module::build_with(built.function.context(), code, &options)?.function(name)?;
-        let before = built.others.lock()[place].replace(function.clone());
+        let function = Module::build_with(own.function.context(), code, &options)?.function(name)?;
+        let before = own.others.lock()[place].replace(function.clone());
         drop(before);
         Ok(Some(function))
     }
@@ -241,11 +241,11 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// Whether this launch takes OpenCL C with [`GUARD`], and the sizes that the code gets. Also
     /// lets the range be rounded up.
     fn guard(&self, scalar: bool, space: &mut LaunchSpace<'_, B, D>) -> (bool, Sizes<D>) {
-        let Some(built) = self.built.as_ref().filter(|_| K::GUARDED) else { return (false, Sizes::none()) };
+        let Some(code) = self.code.as_ref().filter(|_| K::GUARDED) else { return (false, Sizes::none()) };
         let mut sizes = space.range.global().sizes();
-        space.rounded = !space.grouped && is_better_rounded(space.queue.context().info(), &sizes);
-        let is_optional = scalar || built.format == Formats::OPENCL_C;
-        if is_optional && !space.rounded {
+        space.is_rounded = !space.has_groups && is_better_rounded(space.queue.context().info(), &sizes);
+        let is_optional = scalar || code.format == Formats::OPENCL_C;
+        if is_optional && !space.is_rounded {
             return (false, Sizes::none());
         }
         sizes.reverse();
@@ -257,23 +257,23 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         if K::STRIDES.is_empty() || context.info().device_type != DeviceType::Cpu {
             return false;
         }
-        let (mut place, mut found) = (0, false);
-        let asked = K::Arguments::pass(raw, |passed| {
+        let (mut place, mut is_present) = (0, false);
+        let result = K::Arguments::pass(raw, |argument| {
             let mut is_stride = |bytes: &[u8]| {
-                found |= bytes.iter().all(|byte| *byte == 0) && K::STRIDES.contains(&place);
+                is_present |= bytes.iter().all(|byte| *byte == 0) && K::STRIDES.contains(&place);
                 place += 1;
             };
-            match passed {
-                Passed::Value(bytes) => is_stride(bytes),
-                Passed::Fields(bytes, sizes) => {
+            match argument {
+                RawArgument::Value(bytes) => is_stride(bytes),
+                RawArgument::Fields(bytes, sizes) => {
                     parts(bytes, sizes).for_each(is_stride);
                 }
-                Passed::Columns(_, count) => place += count,
+                RawArgument::Columns(_, count) => place += count,
                 _ => place += 1,
             }
             Ok(())
         });
-        asked.is_ok() && found && Module::formats(context).contains(Formats::OPENCL_C)
+        result.is_ok() && is_present && Module::formats(context).contains(Formats::OPENCL_C)
     }
 }
 
@@ -350,11 +350,11 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let description = Description::with_lengths(&kernel, range, &lengths)?;
         let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         let scalar = Executable::<K, B, D>::has_zero_stride(&raw, function.context());
-        let (guarded, sizes) = executable.guard(scalar, &mut space);
+        let (has_guard, sizes) = executable.guard(scalar, &mut space);
         if let Bounds::Checked { index, why } = proof.bounds {
-            let built = executable.variant(Variant { checked: true, scalar, guarded });
-            let built = built.map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
-            let (Some(function), Some(code)) = (built, K::CHECKED) else {
+            let variant = executable.variant(Variant { checked: true, scalar, guarded: has_guard });
+            let variant = variant.map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
+            let (Some(function), Some(code)) = (variant, K::CHECKED) else {
                 return Err(LaunchError::Unproven { kernel: K::NAME, index, why });
             };
             return run_checked::<K, A, B, D>(
@@ -366,11 +366,11 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             );
         }
         let other;
-        let function = match scalar || guarded {
+        let function = match scalar || has_guard {
             false => function,
             true => {
-                let built = executable.variant(Variant { checked: false, scalar, guarded });
-                other = built.map_err(|_| LaunchError::ScalarCode { kernel: K::NAME })?;
+                let variant = executable.variant(Variant { checked: false, scalar, guarded: has_guard });
+                other = variant.map_err(|_| LaunchError::ScalarCode { kernel: K::NAME })?;
                 other.as_ref().unwrap_or(function)
             }
         };
@@ -495,19 +495,19 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         let (slots, tables, queue) = (&mut self.slots, &mut self.tables, self.queue);
         #[cfg(feature = "std")]
         let log = &mut self.log;
-        S::pass(raw, |passed| {
-            slots.push(match passed {
-                Passed::Pointer(address) => Slot::Pointer(address),
-                Passed::Value(bytes) => Slot::Value(bytes),
-                Passed::Fields(bytes, sizes) => {
+        S::pass(raw, |argument| {
+            slots.push(match argument {
+                RawArgument::Pointer(address) => Slot::Pointer(address),
+                RawArgument::Value(bytes) => Slot::Value(bytes),
+                RawArgument::Fields(bytes, sizes) => {
                     return parts(bytes, sizes).try_for_each(|part| slots.push(Slot::Value(part)));
                 }
-                Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
-                Passed::Columns(address, count) => {
+                RawArgument::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
+                RawArgument::Columns(address, count) => {
                     return (0..count).try_for_each(|_| slots.push(Slot::Pointer(address)));
                 }
                 #[cfg(feature = "std")]
-                Passed::Log(nodes) => {
+                RawArgument::Log(nodes) => {
                     let arrays = Box::new(DeviceLog::new(queue, nodes)?);
                     arrays.addresses().try_for_each(|address| slots.push(Slot::Pointer(address)))?;
                     *log = Some(arrays);
@@ -522,7 +522,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         L::for_each_local(lengths, |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
     }
 
-    /// `matched` means that the arguments are known to match the function's parameters.
+    /// `is_matched` means that the arguments are known to match the function's parameters.
     ///
     /// # Safety
     /// As for [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
@@ -534,7 +534,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         space: &LaunchSpace<'_, B, D>,
         function: &Function<B>,
         usages: &[Usage<'_, B>],
-        matched: bool,
+        is_matched: bool,
     ) -> Result<Event<B>, LaunchError> {
         #[cfg(feature = "std")]
         if let Some(log) = &self.log {
@@ -544,7 +544,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
             log.show(self.queue, &event);
             return Ok(event);
         }
-        if matched && self.tables.is_none() {
+        if is_matched && self.tables.is_none() {
             // SAFETY: the caller's promise.
             return unsafe { space.submit_matched(function, &self.slots, usages) };
         }

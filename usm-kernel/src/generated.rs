@@ -97,7 +97,7 @@ pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
 
     /// Whether somebody must vouch for each launch: `((),)` for an `unsafe fn`, else `()`. These
     /// are types of the language, so a program cannot replace them.
-    type Vouching: Vouching;
+    type Vouching: LaunchForm;
 
     /// As of [`Kernel`], for groups that run one after the other or at once.
     fn group<O: Order, F: Sharing>(
@@ -131,23 +131,23 @@ pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
 }
 
 /// How a kernel of the attribute is launched.
-pub trait Vouching {
+pub trait LaunchForm {
     /// The type of the value that a launch takes.
     type Launched<K>;
 }
 
 /// A launch proves what it needs.
-impl Vouching for () {
+impl LaunchForm for () {
     type Launched<K> = K;
 }
 
-/// Whoever makes a [`Vouched`] answers for what no launch proves.
-impl Vouching for ((),) {
-    type Launched<K> = Vouched<K>;
+/// Whoever makes a [`VouchedKernel`] answers for what no launch proves.
+impl LaunchForm for ((),) {
+    type Launched<K> = VouchedKernel<K>;
 }
 
 /// The type of the value by which a kernel is launched.
-type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::Launched<K>;
+type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as LaunchForm>::Launched<K>;
 
 /// A kernel that is an `unsafe fn`, with somebody's word that its launches are sound.
 ///
@@ -171,7 +171,7 @@ type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::La
 /// let to = UsmVec::<u32, Host, _>::from_slice(&queue, &[2, 0, 1])?;
 /// let mut b = UsmVec::<u32, Host, _>::zeroed(&queue, 3)?;
 /// // SAFETY: the numbers in `to` are distinct.
-/// let vouched = unsafe { Vouched::new(scatter) };
+/// let vouched = unsafe { VouchedKernel::new(scatter) };
 /// Launch::with_range(&queue, Range::new([3])?).run(vouched, (&to, &mut b))?.wait()?;
 /// assert_eq!(b.read()?[..], [1, 2, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -179,9 +179,9 @@ type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::La
 ///
 /// [`Launch::check_vouched`](crate::Launch::check_vouched) tests it, and runs nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Vouched<K>(pub(crate) K);
+pub struct VouchedKernel<K>(pub(crate) K);
 
-impl<K> Vouched<K> {
+impl<K> VouchedKernel<K> {
     /// Vouches for every launch of the result.
     ///
     /// # Safety
@@ -292,7 +292,7 @@ macro_rules! launched {
 }
 
 launched!(K, (), identity);
-launched!(Vouched<K>, ((),), Vouched::kernel);
+launched!(VouchedKernel<K>, ((),), VouchedKernel::kernel);
 
 /// Reads an element, checked unless `PROVEN`.
 ///

@@ -18,28 +18,28 @@ pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     range: &'r NdRange<D>,
     id: Id<D>,
     order: O,
-    proven: bool,
+    is_proven: bool,
     kernel: PhantomData<fn(K)>,
 }
 
 impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
     #[inline]
-    pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O, proven: bool) -> Self {
-        Self { range, id: range.groups().id(linear), order, proven, kernel: PhantomData }
+    pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O, is_proven: bool) -> Self {
+        Self { range, id: range.groups().id(linear), order, is_proven, kernel: PhantomData }
     }
 
     /// A group of a kernel that needs no groups: the part of the range from `start` on.
     #[cfg(feature = "threads")]
     #[inline]
     pub(crate) fn part(range: &'r NdRange<D>, start: Id<D>, order: O) -> Self {
-        Self { range, id: start, order, proven: true, kernel: PhantomData }
+        Self { range, id: start, order, is_proven: true, kernel: PhantomData }
     }
 
     /// Whether the launch found [`Proof::is_proven`](crate::Proof::is_proven).
     #[inline]
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.proven
+        self.is_proven
     }
 
     /// Number of elements of a written array. Generated code asks the group, which no user code can

@@ -65,9 +65,9 @@ pub(crate) fn answers(
 /// one that it does not have.
 fn take(nodes: &'static str) -> Option<(Inspector, usize)> {
     let at = nodes.as_ptr() as usize;
-    if let Some(mut kept) = INSPECTORS.try_lock() {
-        if let Some(place) = kept.iter().position(|(known, _)| *known == at) {
-            return Some((kept.remove(place).1, at));
+    if let Some(mut inspectors) = INSPECTORS.try_lock() {
+        if let Some(place) = inspectors.iter().position(|(other, _)| *other == at) {
+            return Some((inspectors.remove(place).1, at));
         }
     }
     let kernel = text::parse(nodes).ok()?;
@@ -76,22 +76,22 @@ fn take(nodes: &'static str) -> Option<(Inspector, usize)> {
 }
 
 fn keep(at: usize, inspector: Inspector) {
-    let Some(mut kept) = INSPECTORS.try_lock() else { return };
-    if kept.iter().any(|(known, _)| *known == at) {
+    let Some(mut inspectors) = INSPECTORS.try_lock() else { return };
+    if inspectors.iter().any(|(other, _)| *other == at) {
         return;
     }
-    if kept.len() >= KEPT {
-        kept.remove(0);
+    if inspectors.len() >= KEPT {
+        inspectors.remove(0);
     }
-    kept.push((at, inspector));
+    inspectors.push((at, inspector));
 }
 
 fn shown(nodes: &'static str, inspector: &Inspector, clash: &Clash) -> ShownRace {
     let kernel = inspector.kernel();
     // Names live as long as the text that they are part of.
-    let lasting = |name: &str| {
+    let static_name = |name: &str| {
         let start = nodes.find(name).unwrap_or(0);
-        nodes.get(start..start + name.len()).filter(|found| *found == name).unwrap_or("?")
+        nodes.get(start..start + name.len()).filter(|text| *text == name).unwrap_or("?")
     };
     let side = |(site, deed): &(Site, Deed)| {
         let mut item = [0; 3];
@@ -107,9 +107,9 @@ fn shown(nodes: &'static str, inspector: &Inspector, clash: &Clash) -> ShownRace
     };
     let [one, two] = &clash.accesses;
     ShownRace {
-        array: lasting(&kernel.array(clash.array).name),
+        array: static_name(&kernel.array(clash.array).name),
         element: clash.index,
-        file: kernel.files.get(one.0.place.file as usize).map_or("?", |file| lasting(file)),
+        file: kernel.files.get(one.0.place.file as usize).map_or("?", |file| static_name(file)),
         sides: [side(one), side(two)],
     }
 }

@@ -192,7 +192,7 @@ impl<const D: usize> Description<D> {
         range: &NdRange<D>,
         lengths: &LocalLengths<K::Local>,
     ) -> Result<Self, LaunchError> {
-        let uncountable = LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 };
+        let uncountable = LaunchError::LocalMemoryTooLarge { size: u64::MAX, limit: isize::MAX as u64 };
         let group = usize::try_from(range.local().items()).map_err(|_| uncountable)?;
         Ok(Self {
             name: K::NAME,
@@ -236,11 +236,11 @@ impl<const D: usize> Description<D> {
         inspects: bool,
     ) -> Result<Proof, LaunchError> {
         let local = range.local().sizes();
-        if let Some(required) = self.required_group {
+        if let Some(group) = self.required_group {
             for dimension in 0..D {
-                let (required, found) = (required[dimension], local[dimension]);
-                if required != 0 && required != found {
-                    return Err(LaunchError::WrongGroup { dimension, required, found });
+                let (expected, found) = (group[dimension], local[dimension]);
+                if expected != 0 && expected != found {
+                    return Err(LaunchError::WrongGroup { dimension, expected, found });
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::argument::{Arguments, RawSlice, Signature};
 use crate::error::LaunchError;
 use crate::host::phased;
 #[cfg(feature = "threads")]
-use crate::host::threads::Divided;
+use crate::host::threads::DividedLaunch;
 use crate::kernel::{Description, Kernel, LocalLengths, Values};
 use crate::order::{InOrder, Order};
 use crate::proof::{Bounds, Proof};
@@ -36,8 +36,8 @@ use crate::sharing::Exclusive;
 pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     queue: &'l Queue<B>,
     range: NdRange<D>,
-    grouped: bool,
-    rounded: bool,
+    has_groups: bool,
+    is_rounded: bool,
     after: &'l [Event<B>],
     #[cfg(feature = "alloc")]
     uses: &'l [Usage<'l, B>],
@@ -53,9 +53,9 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
 pub(crate) struct LaunchSpace<'l, B: Backend, const D: usize> {
     pub(crate) queue: &'l Queue<B>,
     pub(crate) range: &'l NdRange<D>,
-    pub(crate) grouped: bool,
+    pub(crate) has_groups: bool,
     /// Whether a range without groups may be rounded up to whole ones.
-    pub(crate) rounded: bool,
+    pub(crate) is_rounded: bool,
     pub(crate) after: &'l [Event<B>],
     pub(crate) uses: &'l [Usage<'l, B>],
 }
@@ -66,8 +66,8 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
         Self {
             queue,
             range,
-            grouped: true,
-            rounded: false,
+            has_groups: true,
+            is_rounded: false,
             after: &[],
             #[cfg(feature = "alloc")]
             uses: &[],
@@ -84,7 +84,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
     /// local or group ids. For all other kernels the runtime chooses; on the host the body gets the
     /// whole range as one group.
     pub fn with_range(queue: &'l Queue<B>, range: Range<D>) -> Self {
-        Self { grouped: false, ..Self::new(queue, NdRange::one_group(range)) }
+        Self { has_groups: false, ..Self::new(queue, NdRange::one_group(range)) }
     }
 }
 
@@ -117,8 +117,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         Launch {
             queue: self.queue,
             range: self.range,
-            grouped: self.grouped,
-            rounded: self.rounded,
+            has_groups: self.has_groups,
+            is_rounded: self.is_rounded,
             after: self.after,
             #[cfg(feature = "alloc")]
             uses: self.uses,
@@ -138,7 +138,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     /// the range; for a prime number of items, groups of one, which can be 100 times as slow.
     #[cfg(feature = "alloc")]
     pub fn round_up(self) -> Self {
-        Self { rounded: true, ..self }
+        Self { is_rounded: true, ..self }
     }
 
     /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
@@ -184,7 +184,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     /// The groups of a launch that states none; `None` if it states some, or the runtime chooses.
     fn default_groups<K: Kernel<D>>(&self, kernel: &K) -> Result<Option<NdRange<D>>, LaunchError> {
-        if self.grouped {
+        if self.has_groups {
             return Ok(None);
         }
         if let Some(group) = kernel.required_group() {
@@ -198,7 +198,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     pub(crate) fn with_default_groups<K: Kernel<D>>(self, kernel: &K) -> Result<Self, LaunchError> {
         Ok(match self.default_groups(kernel)? {
-            Some(range) => Self { range, grouped: true, ..self },
+            Some(range) => Self { range, has_groups: true, ..self },
             None => self,
         })
     }
@@ -223,8 +223,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn space(&self) -> LaunchSpace<'_, B, D> {
-        let Self { queue, range, grouped, rounded, after, uses, .. } = self;
-        LaunchSpace { queue, range, grouped: *grouped, rounded: *rounded, after, uses }
+        let Self { queue, range, has_groups, is_rounded, after, uses, .. } = self;
+        LaunchSpace { queue, range, has_groups: *has_groups, is_rounded: *is_rounded, after, uses }
     }
 
     #[cfg(feature = "alloc")]
@@ -257,11 +257,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             && usm_core::threads::stated()?.is_none_or(|threads| threads.get() > 1);
         #[cfg(feature = "threads")]
         let threads = launch.threads;
-        let Self { queue, range, grouped, after, region, order, .. } = launch;
+        let Self { queue, range, has_groups, after, region, order, .. } = launch;
         #[cfg(feature = "alloc")]
         let uses = launch.uses;
         let info = queue.context().info();
-        check_limits(info, &range, grouped, &description)?;
+        check_limits(info, &range, has_groups, &description)?;
         let mut outside = None;
         arguments.for_each_allocation(|allocation| {
             let kind = allocation.kind();
@@ -270,18 +270,18 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         if let Some(kind) = outside {
             return Err(ErrorKind::NotHostAccessible { kind }.into());
         }
-        let needed = description.local.region;
+        let bytes = description.local.region;
         #[cfg(feature = "alloc")]
         let mut stack = [const { core::mem::MaybeUninit::uninit() }; GroupMemory::STACK];
         #[cfg(feature = "alloc")]
         let region = match region {
-            None if B::SYNCHRONOUS && needed != 0 => GroupMemory::stack_region(&mut stack, needed),
-            given => given,
+            None if B::SYNCHRONOUS && bytes != 0 => GroupMemory::stack_region(&mut stack, bytes),
+            memory => memory,
         };
-        let mut memory = GroupMemory::new::<B>(region, needed)?;
+        let mut memory = GroupMemory::new::<B>(region, bytes)?;
         let available = memory.region().len() as u64;
         if phased::carve::<D, K>(&range, memory.region(), &lengths).is_none() {
-            return Err(LaunchError::ArenaTooSmall { needed: needed as u64, available });
+            return Err(LaunchError::ArenaTooSmall { size: bytes as u64, available });
         }
         let task = move || {
             let local = phased::carve::<D, K>(&range, memory.region(), &lengths);
@@ -289,10 +289,10 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             #[cfg(feature = "threads")]
             if is_divided {
                 let (kernel, range, raw, lengths) = (&kernel, &range, &raw, &lengths);
-                let divided = Divided { kernel, range, raw, lengths, needed, threads };
+                let launch = DividedLaunch { kernel, range, raw, lengths, bytes, threads };
                 // SAFETY: the launch is proven; `submit` keeps the allocations alive and free of
                 // conflicting access until the event of this task is complete.
-                return unsafe { divided.run(local) };
+                return unsafe { launch.run(local) };
             }
             // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
             // event of this task is complete; `Bind` proved the rest.
@@ -328,11 +328,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 fn check_limits<const D: usize>(
     info: &DeviceInfo,
     range: &NdRange<D>,
-    grouped: bool,
+    has_groups: bool,
     description: &Description<D>,
 ) -> Result<(), LaunchError> {
-    let needed = description.local.local as u64;
-    if !grouped {
+    let bytes = description.local.local as u64;
+    if !has_groups {
         return Ok(());
     }
     let (size, limit) = (range.local().items(), info.max_work_group_size);
@@ -340,8 +340,8 @@ fn check_limits<const D: usize>(
         return Err(LaunchError::GroupTooLarge { size, limit });
     }
     let limit = info.local_mem_size;
-    if needed > limit {
-        return Err(LaunchError::LocalMemoryTooLarge { needed, limit });
+    if bytes > limit {
+        return Err(LaunchError::LocalMemoryTooLarge { size: bytes, limit });
     }
     Ok(())
 }
@@ -384,11 +384,11 @@ impl GroupMemory {
         Some(unsafe { &mut *(core::ptr::from_mut(region) as *mut [u8]) })
     }
 
-    fn new<B: Backend>(region: Option<&mut [u8]>, needed: usize) -> Result<Self, LaunchError> {
+    fn new<B: Backend>(region: Option<&mut [u8]>, bytes: usize) -> Result<Self, LaunchError> {
         match region {
             Some(_) if !B::SYNCHRONOUS => Err(LaunchError::ArenaWithAsynchronous),
             Some(region) => Ok(Self::Caller(RawSlice::new(region.as_mut_ptr(), region.len()))),
-            None => Self::allocate_region(needed),
+            None => Self::allocate_region(bytes),
         }
     }
 

@@ -70,7 +70,7 @@ pub use usm_core;
 pub use usm_kernel_ir::Fault;
 
 pub use argument::{
-    Arguments, Atomic, Bind, Fields, Output, Parameter, ParameterInfo, Passing, Read, ReadColumns,
+    Arguments, Atomic, Bind, Fields, Output, Parameter, ParameterInfo, ParameterKind, Read, ReadColumns,
     ReadFields, Signature, Structure, Value, Write, WriteColumns, WriteFields,
 };
 pub use atomic::AtomicElement;
@@ -89,21 +89,21 @@ pub use collective::{Collective, SubGroups};
 pub use complex::{Complex, Complex32, Complex64};
 pub use constant::Constant;
 #[cfg(feature = "alloc")]
-pub use declared::{Check, Declared};
+pub use declared::{Check, DeclaredFunction};
 pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
 pub use executable::{DeviceCode, Executable, has_code};
-pub use generated::{CheckedCode, Vouched};
+pub use generated::{CheckedCode, VouchedKernel};
 #[doc(hidden)]
 pub use group::Axis;
 pub use group::{Group, Items};
 pub use half::{Bf16, F16};
 pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Values, Views};
 pub use launch::Launch;
-pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
+pub use local::{Local, LocalParameter, LocalSignature, LocalSize, ZeroedLocal};
 #[cfg(feature = "alloc")]
 pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
-pub use order::{InOrder, Order, Reversed, Shuffled};
+pub use order::{InOrder, Order, ReverseOrder, ShuffledOrder};
 pub use outside::{IndexOutside, Place, Subject};
 #[cfg(feature = "std")]
 pub use print::set_printer;

@@ -1,7 +1,7 @@
 //! Local memory: one instance for each work-group, carved from a region of the caller or of the
 //! heap.
 //!
-//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, gives the length of each at
+//! A kernel declares a tuple such as `(Local<f32>, ZeroedLocal<u32>)`, gives the length of each at
 //! launch, and receives `(&mut [f32], &mut [u32])`. Groups never share values. On a device the
 //! content of [`Local`] at the start of a group is unspecified. On the host it is zero, and never
 //! what a group before it or the caller's region held.
@@ -20,7 +20,7 @@ pub struct Local<T>(PhantomData<T>);
 
 /// An array in local memory that is zero at the start of a group: `&mut [T]`.
 #[derive(Debug)]
-pub struct Zeroed<T>(PhantomData<T>);
+pub struct ZeroedLocal<T>(PhantomData<T>);
 
 /// One array of a group's memory; sealed.
 pub trait LocalParameter: Sealed {
@@ -84,8 +84,8 @@ impl<T: Pod> LocalParameter for Local<T> {
     }
 }
 
-impl<T> Sealed for Zeroed<T> {}
-impl<T: Pod> LocalParameter for Zeroed<T> {
+impl<T> Sealed for ZeroedLocal<T> {}
+impl<T: Pod> LocalParameter for ZeroedLocal<T> {
     array_items!();
 
     #[inline]
@@ -108,10 +108,10 @@ pub struct LocalSize {
 impl LocalSize {
     fn add<P: LocalParameter>(self, len: usize, group: usize) -> Option<Self> {
         let bytes = P::elements(len, group)?.checked_mul(size_of::<P::Element>())?;
-        let padded = bytes.checked_add(align_of::<P::Element>() - 1)?;
+        let size = bytes.checked_add(align_of::<P::Element>() - 1)?;
         Some(Self {
             local: self.local.checked_add(if P::IS_LOCAL { bytes } else { 0 })?,
-            region: self.region.checked_add(padded)?,
+            region: self.region.checked_add(size)?,
         })
     }
 }

@@ -83,9 +83,9 @@ pub enum BuildError {
     /// Code in a format that the device's runtime does not take.
     Format {
         /// Format of the code.
-        given: Formats,
+        format: Formats,
         /// The formats that the runtime takes.
-        taken: Formats,
+        formats: Formats,
         /// The runtime.
         backend: BackendKind,
     },
@@ -94,7 +94,7 @@ pub enum BuildError {
         /// Name of the kernel.
         kernel: &'static str,
         /// The formats that the runtime takes.
-        taken: Formats,
+        formats: Formats,
         /// The runtime.
         backend: BackendKind,
     },
@@ -114,7 +114,7 @@ pub enum BuildError {
         /// The requested name.
         name: String,
         /// The existing names, if the runtime lists them.
-        known: String,
+        names: String,
     },
     /// Text with a NUL in it: source, options or a name.
     Nul {
@@ -128,7 +128,7 @@ pub enum BuildError {
         /// Name of the function.
         function: String,
         /// Parameters of the function.
-        needed: usize,
+        expected: usize,
         /// Declared parameters, including local arrays.
         found: usize,
     },
@@ -139,11 +139,11 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Format { given, taken, backend } => {
-                write!(f, "{backend}: {given} given, this device takes {taken}")
+            Self::Format { format, formats, backend } => {
+                write!(f, "{backend}: {format} given, this device takes {formats}")
             }
-            Self::NoCode { kernel, taken, backend } => {
-                write!(f, "kernel {kernel} has no code for {backend}: this device takes {taken}")
+            Self::NoCode { kernel, formats, backend } => {
+                write!(f, "kernel {kernel} has no code for {backend}: this device takes {formats}")
             }
             Self::Compile { log, options, backend, native } => {
                 write!(f, "{backend}: the code does not compile")?;
@@ -158,15 +158,15 @@ impl fmt::Display for BuildError {
                     log => write!(f, ":\n{log}"),
                 }
             }
-            Self::NoFunction { name, known } if known.is_empty() => {
+            Self::NoFunction { name, names } if names.is_empty() => {
                 write!(f, "the module has no function {name:?}")
             }
-            Self::NoFunction { name, known } => {
-                write!(f, "the module has no function {name:?}; it has {known}")
+            Self::NoFunction { name, names } => {
+                write!(f, "the module has no function {name:?}; it has {names}")
             }
             Self::Nul { text, position } => write!(f, "the {text} has a NUL at byte {position}"),
-            Self::Signature { function, needed, found } => {
-                write!(f, "function {function} has {needed} parameters, {found} were declared")
+            Self::Signature { function, expected, found } => {
+                write!(f, "function {function} has {expected} parameters, {found} were declared")
             }
             Self::Runtime(error) => error.fmt(f),
         }
@@ -264,15 +264,19 @@ impl<B: Programmable> Module<B> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_with(context: &Context<B>, code: Code<'_>, options: &str) -> Result<Self, BuildError> {
-        let (given, taken) = (code.format(), Self::taken_formats(context)?);
-        if !taken.contains(given) {
-            return Err(BuildError::Format { given, taken, backend: context.info().backend });
+        let (format, formats) = (code.format(), Self::taken_formats(context)?);
+        if !formats.contains(format) {
+            return Err(BuildError::Format {
+                format: format,
+                formats: formats,
+                backend: context.info().backend,
+            });
         }
         let kernels = match code {
             Code::SpirV(module) => {
                 let (backend, options) = (context.info().backend, options.to_owned());
-                let refused = |log| BuildError::Compile { log, options, backend, native: None };
-                spir_v::check(module).map_err(refused)?
+                let refusal = |log| BuildError::Compile { log, options, backend, native: None };
+                spir_v::check(module).map_err(refusal)?
             }
             _ => spir_v::Kernels::new(),
         };
@@ -314,9 +318,9 @@ impl<B: Programmable> Module<B> {
         #[cfg(feature = "std")]
         let _inside = enter(&self.context, ends::work)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
-        if let Some(known) = self.kernels.get(name) {
-            info.parameters = Some(merge_parameters(info.parameters, &known.parameters));
-            info.required_group = info.required_group.or(known.required_group);
+        if let Some(kernel) = self.kernels.get(name) {
+            info.parameters = Some(merge_parameters(info.parameters, &kernel.parameters));
+            info.required_group = info.required_group.or(kernel.required_group);
         }
         let (name, context) = (name.to_owned(), self.context.clone());
         Ok(Function(Arc::new(Inner { raw, info, name, context })))
@@ -337,7 +341,7 @@ fn enter<B: Programmable, G>(
 /// function.
 ///
 /// Its code is unchecked, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A
-/// declared signature makes it safe: [`Declared`](crate::Declared).
+/// declared signature makes it safe: [`DeclaredFunction`](crate::DeclaredFunction).
 pub struct Function<B: Programmable>(Arc<Inner<B>>);
 
 struct Inner<B: Programmable> {
@@ -384,15 +388,16 @@ impl<B: Programmable> Function<B> {
 }
 
 /// The parameters that the runtime reports, otherwise those that the module declares.
-fn merge_parameters(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
-    match said {
-        Some(said) if said.len() == known.len() => {
-            let one = |(said, known): (&Shape, &Shape)| if *said == Shape::Unknown { *known } else { *said };
-            said.iter().zip(known).map(one).collect()
+fn merge_parameters(own_shapes: Option<Vec<Shape>>, other_shapes: &[Shape]) -> Vec<Shape> {
+    match own_shapes {
+        Some(shapes) if shapes.len() == other_shapes.len() => {
+            let one =
+                |(shapes, other): (&Shape, &Shape)| if *shapes == Shape::Unknown { *other } else { *shapes };
+            shapes.iter().zip(other_shapes).map(one).collect()
         }
         // The runtime reports another number by itself.
-        Some(said) => said,
-        None => known.to_vec(),
+        Some(shapes) => shapes,
+        None => other_shapes.to_vec(),
     }
 }
 

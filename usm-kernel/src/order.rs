@@ -1,6 +1,6 @@
 //! The order in which the items of a phase, and the groups of a launch, are run.
 //!
-//! No kernel may depend on it. Runs with [`Reversed`] and [`Shuffled`] show such a dependency: both
+//! No kernel may depend on it. Runs with [`ReverseOrder`] and [`ShuffledOrder`] show such a dependency: both
 //! also fill local memory with noise before each group, as on a device.
 
 use core::fmt::Debug;
@@ -25,15 +25,15 @@ pub struct InOrder;
 
 /// Last to first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Reversed;
+pub struct ReverseOrder;
 
 /// A permutation chosen by the number inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Shuffled(pub u64);
+pub struct ShuffledOrder(pub u64);
 
 impl sealed::Sealed for InOrder {}
-impl sealed::Sealed for Reversed {}
-impl sealed::Sealed for Shuffled {}
+impl sealed::Sealed for ReverseOrder {}
+impl sealed::Sealed for ShuffledOrder {}
 
 impl Order for InOrder {
     const NOISE: bool = false;
@@ -44,7 +44,7 @@ impl Order for InOrder {
     }
 }
 
-impl Order for Reversed {
+impl Order for ReverseOrder {
     const NOISE: bool = true;
 
     #[inline]
@@ -53,7 +53,7 @@ impl Order for Reversed {
     }
 }
 
-impl Order for Shuffled {
+impl Order for ShuffledOrder {
     const NOISE: bool = true;
 
     /// A Feistel network over the next power of four, walked until it lands inside: a permutation

@@ -2,4 +2,4 @@
 
 #[cfg(feature = "alloc")]
 pub use crate::Executable;
-pub use crate::{Complex32, Complex64, Launch, NdRange, Range, Structure, Vouched, kernel, kernels};
+pub use crate::{Complex32, Complex64, Launch, NdRange, Range, Structure, VouchedKernel, kernel, kernels};

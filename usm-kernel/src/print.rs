@@ -12,7 +12,9 @@ use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend, Device, Event, Queue, Usage, UsmVec};
 use usm_kernel_ir::{Kernel, Scalar, text};
 
-use crate::argument::{Arguments, Parameter, ParameterInfo, Passed, Passing, RawSlice, Sealed, Signature};
+use crate::argument::{
+    Arguments, Parameter, ParameterInfo, ParameterKind, RawArgument, RawSlice, Sealed, Signature,
+};
 use crate::error::LaunchError;
 use crate::sharing::{Exclusive, SharedElement, Sharing};
 
@@ -80,8 +82,8 @@ impl<K: Prints> fmt::Debug for LogMemory<K> {
 impl<T: Pod> Column<T> {
     fn new(kernel: &Kernel, ty: Scalar) -> Self {
         let logs = kernel.logs();
-        let found = logs.iter().find(|(id, _)| kernel.array(*id).element == ty);
-        let length = found.map_or(0, |(_, length)| *length);
+        let log = logs.iter().find(|(id, _)| kernel.array(*id).element == ty);
+        let length = log.map_or(0, |(_, length)| *length);
         Self((0..length).map(|_| SharedElement::new(T::zeroed())).collect())
     }
 
@@ -174,7 +176,7 @@ impl<K: Prints> Parameter for Log<K> {
     type View<'v, F: Sharing> = LogView<'v, F>;
     type Value = ();
     type Form = fn(K);
-    const INFO: ParameterInfo = ParameterInfo { passing: Passing::Atomic, element_bytes: 0 };
+    const INFO: ParameterInfo = ParameterInfo { kind: ParameterKind::Atomic, element_bytes: 0 };
 
     fn value(_: &Self::View<'_, Exclusive>) {}
 
@@ -198,8 +200,8 @@ impl<K: Prints> Parameter for Log<K> {
         0
     }
 
-    fn passed(_: &Self::Raw) -> Passed<'_> {
-        Passed::Log(K::NODES)
+    fn passed(_: &Self::Raw) -> RawArgument<'_> {
+        RawArgument::Log(K::NODES)
     }
 
     unsafe fn view<'v, F: Sharing>(raw: &'v LogMemory<K>) -> LogView<'v, F> {

@@ -41,15 +41,15 @@ pub(crate) fn rounded<const D: usize>(
     let mut local = [1; D];
     let mut left = most;
     for dimension in (0..D).rev() {
-        let needed = global[dimension].checked_next_power_of_two()?;
-        let wanted = if dimension + 1 == D && D > 1 { needed.min(row) } else { needed };
+        let size = global[dimension].checked_next_power_of_two()?;
+        let wanted = if dimension + 1 == D && D > 1 { size.min(row) } else { size };
         local[dimension] = wanted.min(left);
         left /= local[dimension];
     }
     // What the slower dimensions do not need makes rows longer.
     if let Some(fastest) = local.last_mut() {
-        let needed = global[D - 1].checked_next_power_of_two()?;
-        while left > 1 && *fastest < needed {
+        let size = global[D - 1].checked_next_power_of_two()?;
+        while left > 1 && *fastest < size {
             (*fastest, left) = (*fastest * 2, left / 2);
         }
     }

@@ -162,8 +162,8 @@ impl<B: Programmable> StridedCopies<B> {
         let function = known.unwrap_or_else(|| {
             // Without the lock, as for copies.
             let source = conversion::text(numbers.0, numbers.1);
-            let built = build::<B>(context, &source, write_spirv).ok().map(Arc::new);
-            self.functions.conversions.lock().entry(numbers).or_insert(built).clone()
+            let code = build::<B>(context, &source, write_spirv).ok().map(Arc::new);
+            self.functions.conversions.lock().entry(numbers).or_insert(code).clone()
         });
         let function = function.ok_or_else(unsupported)?;
         let (kernel, groups, values) = &work.launch;
@@ -175,15 +175,15 @@ impl<B: Programmable> StridedCopies<B> {
     /// The function, built if it is not yet; `None` if it cannot be.
     fn function(&self, context: &B::Context, work: &Work) -> Option<Arc<B::Function>> {
         let place = &self.functions.copies[work.kernel as usize][work.width];
-        if let Some(built) = &*place.lock() {
-            return built.clone();
+        if let Some(code) = &*place.lock() {
+            return code.clone();
         }
         // Without the lock: two threads may build it, and no thread waits for the compiler.
         let element = TYPES[work.width];
         let source = work.kernel.text().replace(ELEMENT, element);
         let spirv = |_: &Kernel| Some(Cow::Borrowed(work.kernel.spirv(element)));
-        let built = build::<B>(context, &source, spirv).ok().map(Arc::new);
-        place.lock().get_or_insert(built).clone()
+        let code = build::<B>(context, &source, spirv).ok().map(Arc::new);
+        place.lock().get_or_insert(code).clone()
     }
 }
 
@@ -232,23 +232,23 @@ fn build<B: Programmable>(
     source: &str,
     spirv: impl FnOnce(&Kernel) -> Option<Cow<'static, [u8]>>,
 ) -> Result<B::Function, BuildError> {
-    let refused = || BuildError::from(unsupported());
-    let parsed = text::parse(source).map_err(|_| refused())?;
-    let taken = B::formats(context);
-    let name = with_nul("name of the function", &emit::function(&parsed))?;
+    let refusal = || BuildError::from(unsupported());
+    let kernel = text::parse(source).map_err(|_| refusal())?;
+    let formats = B::formats(context);
+    let name = with_nul("name of the function", &emit::function(&kernel))?;
     let words;
     let code_text;
-    let code = if taken.contains(Formats::OPENCL_C) {
-        code_text = emit::opencl_c(&parsed);
+    let code = if formats.contains(Formats::OPENCL_C) {
+        code_text = emit::opencl_c(&kernel);
         Code::OpenClC(&code_text)
-    } else if taken.contains(Formats::CUDA_C) {
-        code_text = emit::cuda_c(&parsed);
+    } else if formats.contains(Formats::CUDA_C) {
+        code_text = emit::cuda_c(&kernel);
         Code::CudaC(&code_text)
-    } else if taken.contains(Formats::SPIR_V) {
-        words = spirv(&parsed).ok_or_else(refused)?;
+    } else if formats.contains(Formats::SPIR_V) {
+        words = spirv(&kernel).ok_or_else(refusal)?;
         Code::SpirV(&words)
     } else {
-        return Err(refused());
+        return Err(refusal());
     };
     let function = |module: &B::Module| B::function(module, &name).map(|(function, _)| function);
     let info = context.shared().info();
@@ -258,14 +258,16 @@ fn build<B: Programmable>(
     let key = [source, &backend, &device[0], &device[1], &device[2], &device[3]];
     #[cfg(feature = "std")]
     let _building = usm_core::ends::Build::begin(info.backend)?;
-    let kept = store().and_then(|store| (store.read)(&key));
+    let bytes = store().and_then(|store| (store.read)(&key));
     // Kept code that the driver refuses is built again.
-    if let Some(known) = kept.and_then(|kept| function(&B::build_native(context, &kept).ok()?).ok()) {
-        return Ok(known);
+    if let Some(function_of_bytes) =
+        bytes.and_then(|bytes| function(&B::build_native(context, &bytes).ok()?).ok())
+    {
+        return Ok(function_of_bytes);
     }
     let module = B::build(context, &code, "")?;
-    if let (Some(store), Some(made)) = (store(), B::native(&module)) {
-        (store.write)(&key, &made);
+    if let (Some(store), Some(binary)) = (store(), B::native(&module)) {
+        (store.write)(&key, &binary);
     }
     function(&module)
 }

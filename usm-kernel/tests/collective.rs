@@ -6,8 +6,8 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
 use usm_kernel::{
-    Collective, Group, InOrder, Kernel, Local, LocalLengths, Order, Read, Reversed, Shuffled, Value, Values,
-    Write,
+    Collective, Group, InOrder, Kernel, Local, LocalLengths, Order, Read, ReverseOrder, ShuffledOrder, Value,
+    Values, Write,
 };
 
 /// Items of a group: two sub-groups of 16 and one of 8 where the width is 16.
@@ -152,7 +152,8 @@ fn by_hand(width: usize, order: impl Order) -> Vec<f32> {
 fn hand_and_language_agree_bit_for_bit() {
     for (width, expected) in [(8, run(in_the_language)), (0, run(of_the_group))] {
         assert!(expected.iter().any(|value| *value > 1.0));
-        for found in [by_hand(width, InOrder), by_hand(width, Reversed), by_hand(width, Shuffled(3))] {
+        for found in [by_hand(width, InOrder), by_hand(width, ReverseOrder), by_hand(width, ShuffledOrder(3))]
+        {
             let differs = found.iter().zip(&expected).position(|(one, two)| one.to_bits() != two.to_bits());
             assert_eq!(differs, None, "width {width}: {found:?}");
         }
@@ -183,7 +184,7 @@ fn widths_beyond_the_group_and_of_one_item() {
     assert_eq!(by_hand(1000, InOrder)[0], by_hand(0, InOrder)[0]);
     assert_eq!(by_hand(usize::MAX, InOrder)[0], by_hand(0, InOrder)[0]);
     let one = by_hand(1, InOrder);
-    let reversed = by_hand(1, Reversed);
+    let reversed = by_hand(1, ReverseOrder);
     assert_eq!(one, reversed);
     assert!(one.chunks_exact(COLUMNS).zip(numbers()).all(|(row, value)| row[0] == value));
 }

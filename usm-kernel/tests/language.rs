@@ -6,7 +6,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{Bounds, InOrder, Kernel, Proof, Reversed, Shuffled};
+use usm_kernel::{Bounds, InOrder, Kernel, Proof, ReverseOrder, ShuffledOrder};
 
 #[path = "common/language.rs"]
 mod language;
@@ -30,10 +30,10 @@ macro_rules! every_order {
         let _ = Launch::new($queue, $range).order(InOrder).run($kernel, $arguments).unwrap();
         $check(&$arrays);
         let mut $arrays = $start;
-        let _ = Launch::new($queue, $range).order(Reversed).run($kernel, $arguments).unwrap();
+        let _ = Launch::new($queue, $range).order(ReverseOrder).run($kernel, $arguments).unwrap();
         $check(&$arrays);
         let mut $arrays = $start;
-        let _ = Launch::new($queue, $range).order(Shuffled(5)).run($kernel, $arguments).unwrap();
+        let _ = Launch::new($queue, $range).order(ShuffledOrder(5)).run($kernel, $arguments).unwrap();
         $check(&$arrays);
     }};
 }

@@ -13,8 +13,8 @@ use usm_core::{Device, ErrorKind, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
 use usm_kernel::{
     ArgumentError, Atomic, Constant, Description, FenceSpace, Group, InOrder, Kernel, Launch, LaunchError,
-    Local, NdRange, Order, Output, Passing, Private, PrivateArrays, Range, Read, Reversed, Shuffled, Value,
-    Values, Write, Zeroed,
+    Local, NdRange, Order, Output, ParameterKind, Private, PrivateArrays, Range, Read, ReverseOrder,
+    ShuffledOrder, Value, Values, Write, ZeroedLocal,
 };
 
 #[path = "common/by_hand.rs"]
@@ -33,7 +33,7 @@ struct Filter;
 impl Kernel<1> for Filter {
     const NAME: &'static str = "filter";
     type Arguments = (Constant<i64, 3>, Read<i64>, Write<i64>, Atomic<u32>, Value<i64>);
-    type Local = (Private<i64>, Zeroed<u8>, Local<i64>);
+    type Local = (Private<i64>, ZeroedLocal<u8>, Local<i64>);
 
     fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 3] {
         [2, 3, range.local().items() as usize]
@@ -93,8 +93,8 @@ fn all_kinds_of_memory_work_together_in_every_order() {
         (to.to_vec(&queue).unwrap(), negative.to_vec(&queue).unwrap()[0])
     }
     assert_eq!(once(InOrder, taps, &x), (plain.clone(), below));
-    assert_eq!(once(Reversed, taps, &x), (plain.clone(), below));
-    assert_eq!(once(Shuffled(7), taps, &x), (plain, below));
+    assert_eq!(once(ReverseOrder, taps, &x), (plain.clone(), below));
+    assert_eq!(once(ShuffledOrder(7), taps, &x), (plain, below));
 }
 
 /// Writes doubled values to uninitialised memory.
@@ -133,9 +133,15 @@ fn a_kernel_is_described_by_a_value() {
     let description =
         Description::new(&Filter, &NdRange::new([120], [12]).unwrap(), &((), (), (), (), 0)).unwrap();
     assert_eq!(description.name, "filter");
-    let table: Vec<_> = description.parameters.iter().map(|row| (row.passing, row.element_bytes)).collect();
-    let passing = [Passing::Constant, Passing::Read, Passing::Write, Passing::Atomic, Passing::Value];
-    assert_eq!(table, passing.into_iter().zip([8, 8, 8, 4, 8]).collect::<Vec<_>>());
+    let table: Vec<_> = description.parameters.iter().map(|row| (row.kind, row.element_bytes)).collect();
+    let kinds = [
+        ParameterKind::Constant,
+        ParameterKind::Read,
+        ParameterKind::Write,
+        ParameterKind::Atomic,
+        ParameterKind::Value,
+    ];
+    assert_eq!(table, kinds.into_iter().zip([8, 8, 8, 4, 8]).collect::<Vec<_>>());
     // Private arrays are not local memory of a device, but need memory on the host.
     assert_eq!(description.local.local, 3 + 12 * 8);
     assert!(description.local.region >= 3 + 12 * 8 + 12 * 2 * 8);
@@ -190,13 +196,13 @@ fn other_orders_find_wrong_kernels() {
     let mut sums = [0];
     phased::run(&ReadsNoise, &range, (&mut sums,), &mut [0; 8], InOrder).unwrap();
     assert_eq!(sums, [4], "looks right");
-    phased::run(&ReadsNoise, &range, (&mut sums,), &mut [0; 8], Reversed).unwrap();
+    phased::run(&ReadsNoise, &range, (&mut sums,), &mut [0; 8], ReverseOrder).unwrap();
     assert_ne!(sums, [4], "found by noise");
 
     let mut in_order = [1; 4];
     phased::run(&MissingBarrier, &range, (&mut in_order,), &mut [], InOrder).unwrap();
     let mut reversed = [1; 4];
-    phased::run(&MissingBarrier, &range, (&mut reversed,), &mut [], Reversed).unwrap();
+    phased::run(&MissingBarrier, &range, (&mut reversed,), &mut [], ReverseOrder).unwrap();
     assert_ne!(in_order, reversed, "found by the order");
 }
 

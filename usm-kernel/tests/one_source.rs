@@ -5,7 +5,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{Bounds, InOrder, Kernel, LaunchError, Proof, RangeError, Reversed, Shuffled};
+use usm_kernel::{Bounds, InOrder, Kernel, LaunchError, Proof, RangeError, ReverseOrder, ShuffledOrder};
 
 #[path = "common/kernels.rs"]
 mod kernels;
@@ -34,8 +34,8 @@ macro_rules! launch {
     ($order:expr, $launch:expr, $kernel:expr, $arguments:expr) => {
         match $order {
             0 => $launch.order(InOrder).run($kernel, $arguments),
-            1 => $launch.order(Reversed).run($kernel, $arguments),
-            _ => $launch.order(Shuffled(7)).run($kernel, $arguments),
+            1 => $launch.order(ReverseOrder).run($kernel, $arguments),
+            _ => $launch.order(ShuffledOrder(7)).run($kernel, $arguments),
         }
     };
 }

@@ -9,7 +9,7 @@ use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
 use usm_kernel::sample::reverse_plain;
 use usm_kernel::{
-    InOrder, Kernel, Launch, LaunchError, NdRange, Order, Range, RangeError, Reversed, Shuffled,
+    InOrder, Kernel, Launch, LaunchError, NdRange, Order, Range, RangeError, ReverseOrder, ShuffledOrder,
 };
 
 #[path = "common/by_hand.rs"]
@@ -76,8 +76,8 @@ proptest! {
         reverse_plain(&mut plain, group);
         let a = arange(groups * group);
         prop_assert_eq!(&run(&Reverse, &range, a.clone(), InOrder), &plain);
-        prop_assert_eq!(&run(&Reverse, &range, a.clone(), Reversed), &plain);
-        prop_assert_eq!(&run(&Reverse, &range, a, Shuffled(seed)), &plain);
+        prop_assert_eq!(&run(&Reverse, &range, a.clone(), ReverseOrder), &plain);
+        prop_assert_eq!(&run(&Reverse, &range, a, ShuffledOrder(seed)), &plain);
     }
 
     #[test]
@@ -89,8 +89,8 @@ proptest! {
         };
         let all: Vec<u64> = (0..count).collect();
         prop_assert_eq!(places(&|step| InOrder.place(step, count)), all.clone());
-        prop_assert_eq!(places(&|step| Reversed.place(step, count)), all.clone());
-        prop_assert_eq!(places(&|step| Shuffled(seed).place(step, count)), all);
+        prop_assert_eq!(places(&|step| ReverseOrder.place(step, count)), all.clone());
+        prop_assert_eq!(places(&|step| ShuffledOrder(seed).place(step, count)), all);
     }
 }
 
@@ -111,7 +111,7 @@ fn a_launch_needs_no_heap() {
         match launch.run(Reverse, (&mut a,)) {
             Ok(_) => assert!(enough),
             Err(error) => {
-                assert_eq!(error, LaunchError::ArenaTooSmall { needed: 43, available: 42 });
+                assert_eq!(error, LaunchError::ArenaTooSmall { size: 43, available: 42 });
                 assert!(!enough);
             }
         }

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use usm_kernel::host::phased;
-use usm_kernel::{Group, Id, InOrder, Kernel, NdRange, Order, Range, RangeError, Reversed, Shuffled, Write};
+use usm_kernel::{
+    Group, Id, InOrder, Kernel, NdRange, Order, Range, RangeError, ReverseOrder, ShuffledOrder, Write,
+};
 
 proptest! {
     #[test]
@@ -94,10 +96,10 @@ proptest! {
 
         for _ in 0..2 {
             places.fill([u64::MAX; 8]);
-            phased::run(&Places, &range, (&mut places,), &mut [], Reversed).unwrap();
+            phased::run(&Places, &range, (&mut places,), &mut [], ReverseOrder).unwrap();
             prop_assert_eq!(&places, &expected);
             places.fill([u64::MAX; 8]);
-            phased::run(&Places, &range, (&mut places,), &mut [], Shuffled(seed)).unwrap();
+            phased::run(&Places, &range, (&mut places,), &mut [], ShuffledOrder(seed)).unwrap();
             prop_assert_eq!(&places, &expected);
         }
     }
@@ -106,7 +108,7 @@ proptest! {
     fn chunks_cut_an_array_into_groups(len in 0_usize..100, chunk in 0_usize..20, groups in 0_u64..20) {
         let range = NdRange::new([groups * 2], [2]).unwrap();
         let mut seen = vec![0_u8; len];
-        phased::run(&Touch(chunk), &range, (&mut seen,), &mut [], Reversed).unwrap();
+        phased::run(&Touch(chunk), &range, (&mut seen,), &mut [], ReverseOrder).unwrap();
         let reached = (groups as usize * chunk).min(len);
         prop_assert!(seen[..reached].iter().all(|count| *count == 1));
         prop_assert!(seen[reached..].iter().all(|count| *count == 0));

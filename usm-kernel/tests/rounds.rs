@@ -5,7 +5,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{InOrder, Order, Reversed, Shuffled};
+use usm_kernel::{InOrder, Order, ReverseOrder, ShuffledOrder};
 
 const N: usize = 48;
 
@@ -22,8 +22,8 @@ macro_rules! agree {
             assert_eq!(out.read().unwrap().to_vec(), expected);
         }
         run(InOrder);
-        run(Reversed);
-        run(Shuffled(7));
+        run(ReverseOrder);
+        run(ShuffledOrder(7));
     }};
 }
 

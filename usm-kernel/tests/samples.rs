@@ -13,7 +13,8 @@ use usm_kernel::sample::{
     running_sums, saxpy, saxpy_plain, scan, scan_plain, sum,
 };
 use usm_kernel::{
-    Executable, InOrder, Kernel, Launch, LaunchError, NdRange, Order, Proof, Range, Reversed, Shuffled, Views,
+    Executable, InOrder, Kernel, Launch, LaunchError, NdRange, Order, Proof, Range, ReverseOrder,
+    ShuffledOrder, Views,
 };
 
 fn queue() -> Queue<HostHeap> {
@@ -44,10 +45,10 @@ fn in_every_order<const D: usize, K: Kernel<D>, S>(
     once(kernel, range, &mut state, &views, InOrder);
     check(state);
     let mut state = fresh();
-    once(kernel, range, &mut state, &views, Reversed);
+    once(kernel, range, &mut state, &views, ReverseOrder);
     check(state);
     let mut state = fresh();
-    once(kernel, range, &mut state, &views, Shuffled(seed));
+    once(kernel, range, &mut state, &views, ShuffledOrder(seed));
     check(state);
 }
 
@@ -191,5 +192,5 @@ fn running_sums_in_groups_of_one_item_are_refused() {
     let mut output = UsmVec::<u32, Host, _>::zeroed(&queue, 3).unwrap();
     let (ready, carry) = (Executable::build(context).unwrap(), Executable::build(context).unwrap());
     let refused = running_sums((&ready, &carry), &queue, &input, &mut output, 1).unwrap_err();
-    assert_eq!(refused, LaunchError::WrongGroup { dimension: 0, required: 2, found: 1 });
+    assert_eq!(refused, LaunchError::WrongGroup { dimension: 0, expected: 2, found: 1 });
 }

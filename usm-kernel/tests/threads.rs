@@ -13,7 +13,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
 use usm_kernel::{
-    Concurrent, Group, InOrder, Kernel, LocalViews, Order, Proof, Reversed, Values, Views, Write,
+    Concurrent, Group, InOrder, Kernel, LocalViews, Order, Proof, ReverseOrder, Values, Views, Write,
 };
 
 #[path = "common/kernels.rs"]
@@ -306,7 +306,7 @@ fn one_thread_runs_what_is_not_to_be_divided() {
     });
     // Another order.
     let order = witnessed(Witness::<true>::new(1), |launch, kernel, a| {
-        let _ = launch.threads(4).order(Reversed).run(kernel, (a,)).unwrap();
+        let _ = launch.threads(4).order(ReverseOrder).run(kernel, (a,)).unwrap();
     });
     // Memory of the caller.
     let memory = witnessed(Witness::<true>::new(1), |launch, kernel, a| {

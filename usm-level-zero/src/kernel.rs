@@ -166,7 +166,7 @@ unsafe impl Programmable for LevelZero {
             Ok(_) => {}
             Err(Error::Call { result: ZE_RESULT_ERROR_INVALID_KERNEL_NAME, .. }) => {
                 let name = name.to_string_lossy().into_owned();
-                return Err(BuildError::NoFunction { name, known: module.kernel_names() });
+                return Err(BuildError::NoFunction { name, names: module.kernel_names() });
             }
             Err(error) => return Err(error::call(error).into()),
         }

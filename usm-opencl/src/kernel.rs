@@ -210,7 +210,7 @@ unsafe impl Programmable for OpenCl {
         let raw = unsafe { (program.api.create_kernel)(program.raw, name.as_ptr(), &raw mut status) };
         if status == INVALID_KERNEL_NAME {
             let name = name.to_string_lossy().into_owned();
-            return Err(BuildError::NoFunction { name, known: program.kernel_names() });
+            return Err(BuildError::NoFunction { name, names: program.kernel_names() });
         }
         check("clCreateKernel", status)?;
         let function = OpenClFunction { program: Arc::clone(program), raw, turn: Mutex::new(()) };

@@ -202,7 +202,7 @@ unsafe impl Programmable for Dpctl {
         // SAFETY: a live bundle, a name that ends in NUL.
         if !unsafe { (bundle.api.has_kernel)(bundle.raw, name.as_ptr()) } {
             let name = name.to_string_lossy().into_owned();
-            return Err(BuildError::NoFunction { name, known: String::new() });
+            return Err(BuildError::NoFunction { name, names: String::new() });
         }
         // SAFETY: as above.
         let raw = unsafe { (bundle.api.kernel)(bundle.raw, name.as_ptr()) };

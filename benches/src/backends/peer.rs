@@ -10,13 +10,15 @@ use usm_core::backend::DeviceOps;
 use usm_core::{
     AllocKind, Backend, Context, Device, Event, MemorySource, Queue, QueueOrder, Request, UsmVec,
 };
-use usm_kernel::{ArgumentError, Code, Declared, Launch, Local, Module, NdRange, Programmable, Value, Write};
+use usm_kernel::{
+    ArgumentError, Code, DeclaredFunction, Launch, Local, Module, NdRange, Programmable, Value, Write,
+};
 
 use crate::pairs::{Clock, pairs};
 use crate::row::Row;
 
 pub(super) type Raw = *mut c_void;
-type Scale<B> = Declared<(Write<f32>, Value<f32>), (Local<f32>,), B, 1>;
+type Scale<B> = DeclaredFunction<(Write<f32>, Value<f32>), (Local<f32>,), B, 1>;
 
 pub(super) const ITEMS: usize = 64;
 pub(super) const GROUP: usize = 16;

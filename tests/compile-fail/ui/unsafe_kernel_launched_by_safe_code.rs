@@ -24,7 +24,7 @@ fn launched(queue: &Queue<HostHeap>, a: &mut UsmVec<u32, Host, HostHeap>) {
     let range = Range::new([2]).unwrap();
     let _ = Launch::with_range(queue, range).run(race, (&mut *a,));
     let _ = Launch::with_range(queue, range).run(several::race, (&mut *a,));
-    let _ = Launch::with_range(queue, range).run(Vouched(race), (&mut *a,));
+    let _ = Launch::with_range(queue, range).run(VouchedKernel(race), (&mut *a,));
     let _ = Launch::with_range(queue, range).proof(race, (a,));
 }
 

@@ -8,5 +8,5 @@ unsafe fn race(a: &mut [u32]) {
 }
 
 fn main() {
-    let _ = Vouched::new(race);
+    let _ = VouchedKernel::new(race);
 }

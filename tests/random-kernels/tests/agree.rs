@@ -10,7 +10,7 @@ mod host;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Queue, QueueOrder};
-use usm_kernel::{Launch, NdRange, Shuffled};
+use usm_kernel::{Launch, NdRange, ShuffledOrder};
 use usm_kernel_ir::verify;
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, jumping_program, program};

@@ -10,7 +10,7 @@ mod host;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Queue, QueueOrder};
-use usm_kernel::{Launch, NdRange, Shuffled};
+use usm_kernel::{Launch, NdRange, ShuffledOrder};
 use usm_random_kernels::{Given, plain};
 
 use common::{Expected, bytes_of, differ, expected};

@@ -30,7 +30,7 @@ pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
     let module = Module::build(&context, Code::SpirV(KERNELS)).expect("a module");
     let error = module.function("other").expect_err("refused");
     let known = "iota, reverse, spin".into();
-    assert_eq!(error, BuildError::NoFunction { name: "other".into(), known });
+    assert_eq!(error, BuildError::NoFunction { name: "other".into(), names: known });
     Ok(())
 }
 

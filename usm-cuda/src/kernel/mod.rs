@@ -240,7 +240,7 @@ unsafe impl Programmable for Cuda {
         })?;
         if status == NOT_FOUND {
             let name = name.to_string_lossy().into_owned();
-            return Err(BuildError::NoFunction { name, known: String::new() });
+            return Err(BuildError::NoFunction { name, names: String::new() });
         }
         if status != SUCCESS {
             return Err(native_module.vendor.native(native_module.vendor.function, status).into());

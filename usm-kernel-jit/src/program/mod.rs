@@ -296,7 +296,7 @@ impl Program {
         let bytes = kernel.arrays.iter().map(local_bytes).fold(0, u64::saturating_add);
         let limit = info.local_mem_size;
         if bytes > limit {
-            return Err(LaunchError::LocalMemoryTooLarge { needed: bytes, limit }.to_string());
+            return Err(LaunchError::LocalMemoryTooLarge { size: bytes, limit }.to_string());
         }
         let at_a_time = if kernel.body.iter().any(Stmt::has_barrier) { items } else { 1 };
         let (one, all) = (kernel.private_bytes(), kernel.private_bytes().saturating_mul(at_a_time));

@@ -6,7 +6,7 @@ use super::GROUP;
 use super::order_kernels::of;
 use super::parts::{Digit, Order, Parts, is_cpu};
 use crate::argument::{Words, WordsMut};
-use crate::{BuildError, Executable, Launch, LaunchError, NdRange, Programmable, Range, Vouched};
+use crate::{BuildError, Executable, Launch, LaunchError, NdRange, Programmable, Range, VouchedKernel};
 
 /// Unsigned numbers as bits of elements.
 pub trait Bits: Element + Send + Sync + Default {
@@ -74,12 +74,12 @@ macro_rules! bits {
         enum $by<B: Programmable> {
             Items(
                 Executable<of::$digits_of_items, B, 1>,
-                Executable<Vouched<of::$moves_of_items>, B, 1>,
-                Executable<Vouched<of::$counts_of_items>, B, 1>,
+                Executable<VouchedKernel<of::$moves_of_items>, B, 1>,
+                Executable<VouchedKernel<of::$counts_of_items>, B, 1>,
             ),
             Groups(
                 Executable<of::$digits_of_groups, B, 1>,
-                Executable<Vouched<of::$moves_of_groups>, B, 1>,
+                Executable<VouchedKernel<of::$moves_of_groups>, B, 1>,
                 Executable<of::$counts_of_groups, B, 1>,
             ),
         }
@@ -162,13 +162,13 @@ macro_rules! bits {
                         // SAFETY: `before` counts the elements that have their places before those
                         // of each digit and part, so no two elements have one place; the kernel
                         // compares it with the lengths.
-                        let kernel = unsafe { Vouched::new(of::$moves_of_items) };
+                        let kernel = unsafe { VouchedKernel::new(of::$moves_of_items) };
                         items(queue, parts)?.run_on(moves, kernel, arguments)
                     }
                     $by::Groups(_, moves, _) => {
                         // SAFETY: as above. Within a group barriers part the votes, their counts
                         // and their end; the last item of a digit alone writes its next place.
-                        let kernel = unsafe { Vouched::new(of::$moves_of_groups) };
+                        let kernel = unsafe { VouchedKernel::new(of::$moves_of_groups) };
                         groups(queue, parts)?.run_on(moves, kernel, arguments)
                     }
                 }
@@ -187,7 +187,7 @@ macro_rules! bits {
                     $by::Items(.., counts) => {
                         // SAFETY: each item has a row of its own, whose counters are below `bins`;
                         // the kernel compares them with the length.
-                        let kernel = unsafe { Vouched::new(of::$counts_of_items) };
+                        let kernel = unsafe { VouchedKernel::new(of::$counts_of_items) };
                         items(queue, parts)?.run_on(counts, kernel, arguments).map(drop)
                     }
                     $by::Groups(.., counts) => {

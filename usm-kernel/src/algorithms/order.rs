@@ -206,9 +206,9 @@ impl<T: Comparable, B: Programmable> OrderAlgorithms<T, B> {
         is_as_long(values.len(), keys.len())?;
         let mut places = UsmVec::<u64, Device, B>::zeroed(queue, keys.len())?;
         let _ = self.sort_with(queue, keys, &mut places)?;
-        let mut moved = UsmVec::<V, Device, B>::zeroed(queue, values.len())?;
-        let _ = self.gather.run(queue, values, &places, &mut moved)?;
-        self.gather.run(queue, &moved, &none(queue)?, values)
+        let mut target = UsmVec::<V, Device, B>::zeroed(queue, values.len())?;
+        let _ = self.gather.run(queue, values, &places, &mut target)?;
+        self.gather.run(queue, &target, &none(queue)?, values)
     }
 
     /// `places[i]` = the place in `a` of the element that a stable sort has at `i`.

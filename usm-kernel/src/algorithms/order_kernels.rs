@@ -54,8 +54,8 @@ pub(super) mod of {
         for i in (global_id(0)..a.len()).step_by(global_size(0)) {
             let order = order::<T>(a[i], sign, infinity);
             let is_nan = infinity != 0 as T && order == !(0 as T);
-            let turned = if greatest == 1 { !order } else { order };
-            let other = if is_nan { 0 } else { turned as u64 };
+            let is_one = if greatest == 1 { !order } else { order };
+            let other = if is_nan { 0 } else { is_one as u64 };
             if other < key || place == 0xFFFF_FFFF_FFFF_FFFF {
                 key = other;
                 place = i;
@@ -103,15 +103,15 @@ pub(super) mod of {
         counts: &mut [u64],
     ) {
         #[local]
-        let mut seen: [u32; 256];
+        let mut counts_before: [u32; 256];
         let (item, part, parts) = (local_id(0), group_id(0), groups(0));
-        seen[item] = 0;
+        counts_before[item] = 0;
         barrier(LOCAL);
         for i in (part * span + item..min(part * span + span, a.len())).step_by(256) {
-            seen[digit::<T>(a[i], sign, infinity, shift, mask)].fetch_add(1);
+            counts_before[digit::<T>(a[i], sign, infinity, shift, mask)].fetch_add(1);
         }
         barrier(LOCAL);
-        counts[item * parts + part] = seen[item] as u64;
+        counts[item * parts + part] = counts_before[item] as u64;
     }
 
     /// Moves the elements of each part, and their places, to where their digits belong: `before`

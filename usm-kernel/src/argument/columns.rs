@@ -8,8 +8,8 @@ use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
 
 #[cfg(feature = "alloc")]
-use super::Passed;
-use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed, Structure};
+use super::RawArgument;
+use super::{Bind, Parameter, ParameterInfo, ParameterKind, RawSlice, Sealed, Structure};
 use crate::sharing::{Exclusive, SharedElement, Sharing};
 
 /// Global memory of structures that the kernel reads: `&[S]`, passed as `&UsmVec`. `N` is the
@@ -79,7 +79,7 @@ macro_rules! column_items {
         type View<'v, F: Sharing> = $view<'v, S>;
         type Value = ();
         const INFO: ParameterInfo =
-            ParameterInfo { passing: Passing::$passing, element_bytes: size_of::<S>() };
+            ParameterInfo { kind: ParameterKind::$passing, element_bytes: size_of::<S>() };
 
         fn value(_: &Self::View<'_, Exclusive>) {}
 
@@ -100,8 +100,8 @@ macro_rules! column_items {
         }
 
         #[cfg(feature = "alloc")]
-        fn passed(raw: &Self::Raw) -> Passed<'_> {
-            Passed::Columns(raw.as_ptr() as usize, N)
+        fn passed(raw: &Self::Raw) -> RawArgument<'_> {
+            RawArgument::Columns(raw.as_ptr() as usize, N)
         }
 
         unsafe fn view<'v, F: Sharing>(raw: &'v Self::Raw) -> Self::View<'v, F> {

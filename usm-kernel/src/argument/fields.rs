@@ -6,9 +6,9 @@ use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend};
 
 #[cfg(feature = "alloc")]
-use super::Passed;
+use super::RawArgument;
 use super::parameter::value_items;
-use super::{Bind, Parameter, ParameterInfo, Passing, Sealed, Structure};
+use super::{Bind, Parameter, ParameterInfo, ParameterKind, Sealed, Structure};
 use crate::sharing::Sharing;
 
 /// A structure by value, passed as it is. `T` is the tuple of the types of its fields.
@@ -52,8 +52,8 @@ impl<S: Structure, T: FieldTypes> Parameter for Fields<S, T> {
     value_items!(S);
 
     #[cfg(feature = "alloc")]
-    fn passed(raw: &S) -> Passed<'_> {
-        Passed::Fields(bytemuck::bytes_of(raw), sizes::<S, T>())
+    fn passed(raw: &S) -> RawArgument<'_> {
+        RawArgument::Fields(bytemuck::bytes_of(raw), sizes::<S, T>())
     }
 }
 

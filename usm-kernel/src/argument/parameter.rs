@@ -7,8 +7,8 @@ use core::slice;
 use bytemuck::Pod;
 
 #[cfg(feature = "alloc")]
-use super::Passed;
-use super::{Parameter, ParameterInfo, Passing, RawSlice, Sealed};
+use super::RawArgument;
+use super::{Parameter, ParameterInfo, ParameterKind, RawSlice, Sealed};
 use crate::atomic::AtomicElement;
 use crate::sharing::{Exclusive, Sharing};
 
@@ -30,8 +30,8 @@ pub struct Atomic<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Value<T>(PhantomData<T>);
 
-const fn info<T>(passing: Passing) -> ParameterInfo {
-    ParameterInfo { passing, element_bytes: size_of::<T>() }
+const fn info<T>(kind: ParameterKind) -> ParameterInfo {
+    ParameterInfo { kind, element_bytes: size_of::<T>() }
 }
 
 /// The properties that all arrays have in common.
@@ -52,8 +52,8 @@ macro_rules! array_items {
         }
 
         #[cfg(feature = "alloc")]
-        fn passed(raw: &Self::Raw) -> Passed<'_> {
-            Passed::Pointer(raw.pointer as usize)
+        fn passed(raw: &Self::Raw) -> RawArgument<'_> {
+            RawArgument::Pointer(raw.pointer as usize)
         }
     };
 }
@@ -65,7 +65,7 @@ impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;
     type View<'v, F: Sharing> = &'v [T];
     type Form = &'static [T];
-    const INFO: ParameterInfo = info::<T>(Passing::Read);
+    const INFO: ParameterInfo = info::<T>(ParameterKind::Read);
 
     array_items!();
 
@@ -85,7 +85,7 @@ impl<T: Pod + Send + Sync> Parameter for Write<T> {
     type Raw = RawSlice<T>;
     type View<'v, F: Sharing> = F::Array<'v, T>;
     type Form = &'static mut [T];
-    const INFO: ParameterInfo = info::<T>(Passing::Write);
+    const INFO: ParameterInfo = info::<T>(ParameterKind::Write);
 
     array_items!();
 
@@ -105,7 +105,7 @@ impl<T: Pod + Send + Sync> Parameter for Output<T> {
     type Raw = RawSlice<MaybeUninit<T>>;
     type View<'v, F: Sharing> = F::Array<'v, MaybeUninit<T>>;
     type Form = &'static mut [MaybeUninit<T>];
-    const INFO: ParameterInfo = info::<T>(Passing::Output);
+    const INFO: ParameterInfo = info::<T>(ParameterKind::Output);
 
     array_items!();
 
@@ -125,7 +125,7 @@ impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
     type View<'v, F: Sharing> = &'v [T::Atomic];
     type Form = *mut [T];
-    const INFO: ParameterInfo = info::<T>(Passing::Atomic);
+    const INFO: ParameterInfo = info::<T>(ParameterKind::Atomic);
 
     array_items!();
 
@@ -147,7 +147,7 @@ macro_rules! value_items {
         type View<'v, F: Sharing> = $value;
         type Value = $value;
         const INFO: ParameterInfo =
-            ParameterInfo { passing: Passing::Value, element_bytes: size_of::<$value>() };
+            ParameterInfo { kind: ParameterKind::Value, element_bytes: size_of::<$value>() };
 
         #[inline]
         fn value(view: &$value) -> $value {
@@ -186,7 +186,7 @@ impl<T: Pod + Send + Sync> Parameter for Value<T> {
     value_items!(T);
 
     #[cfg(feature = "alloc")]
-    fn passed(raw: &T) -> Passed<'_> {
-        Passed::Value(bytemuck::bytes_of(raw))
+    fn passed(raw: &T) -> RawArgument<'_> {
+        RawArgument::Value(bytemuck::bytes_of(raw))
     }
 }

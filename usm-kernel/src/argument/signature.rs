@@ -3,7 +3,7 @@
 use usm_core::{Allocation, Backend, Usage};
 
 #[cfg(feature = "alloc")]
-use super::Passed;
+use super::RawArgument;
 use super::{Bind, Parameter, ParameterInfo, Sealed};
 #[cfg(feature = "alloc")]
 use crate::error::LaunchError;
@@ -45,7 +45,7 @@ pub trait Signature: Sealed {
     #[cfg(feature = "alloc")]
     fn pass<'p>(
         raw: &'p Self::Raw,
-        receive: impl FnMut(Passed<'p>) -> Result<(), LaunchError>,
+        receive: impl FnMut(RawArgument<'p>) -> Result<(), LaunchError>,
     ) -> Result<(), LaunchError>;
 
     /// # Safety
@@ -136,7 +136,7 @@ macro_rules! signature {
             #[inline]
             fn pass<'p>(
                 raw: &'p Self::Raw,
-                mut receive: impl FnMut(Passed<'p>) -> Result<(), LaunchError>,
+                mut receive: impl FnMut(RawArgument<'p>) -> Result<(), LaunchError>,
             ) -> Result<(), LaunchError> {
                 $(receive($parameter::passed(&raw.$index))?;)+
                 Ok(())
@@ -170,13 +170,13 @@ macro_rules! signature {
                     [$(self.$index.usage().map(|(allocation, access)| Usage::of(allocation, access))),+];
                 let mut usages = usages.iter().flatten();
                 let Some(first) = usages.next() else { return receive(&[]) };
-                let mut packed = [*first; $count];
+                let mut words = [*first; $count];
                 let mut count = 1;
                 for usage in usages {
-                    packed[count] = *usage;
+                    words[count] = *usage;
                     count += 1;
                 }
-                receive(&packed[..count])
+                receive(&words[..count])
             }
         }
     };

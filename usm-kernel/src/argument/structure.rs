@@ -7,9 +7,9 @@ use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend, Kind, UsmVec};
 
 #[cfg(feature = "alloc")]
-use super::Passed;
+use super::RawArgument;
 use super::parameter::array_items;
-use super::{Bind, Parameter, ParameterInfo, Passing, RawSlice, Sealed};
+use super::{Bind, Parameter, ParameterInfo, ParameterKind, RawSlice, Sealed};
 use crate::sharing::{Exclusive, Sharing};
 
 /// A structure of numbers, an element of arrays that kernels take. The derive macro of this name
@@ -86,8 +86,8 @@ pub const fn field_count<S: Structure>() -> usize {
 struct Fields<S>(PhantomData<S>);
 
 impl<S: Structure> Fields<S> {
-    const fn info(passing: Passing) -> ParameterInfo {
-        ParameterInfo { passing, element_bytes: size_of::<S::Field>() }
+    const fn info(kind: ParameterKind) -> ParameterInfo {
+        ParameterInfo { kind, element_bytes: size_of::<S::Field>() }
     }
 
     const fn slice(first: *mut S, structures: usize) -> RawSlice<S::Field> {
@@ -101,7 +101,7 @@ impl<S: Structure> Parameter for ReadFields<S> {
     type Raw = RawSlice<S::Field>;
     type View<'v, F: Sharing> = &'v [S::Field];
     type Form = &'static [S::Field];
-    const INFO: ParameterInfo = Fields::<S>::info(Passing::Read);
+    const INFO: ParameterInfo = Fields::<S>::info(ParameterKind::Read);
 
     array_items!();
 
@@ -121,7 +121,7 @@ impl<S: Structure> Parameter for WriteFields<S> {
     type Raw = RawSlice<S::Field>;
     type View<'v, F: Sharing> = F::Array<'v, S::Field>;
     type Form = &'static mut [S::Field];
-    const INFO: ParameterInfo = Fields::<S>::info(Passing::Write);
+    const INFO: ParameterInfo = Fields::<S>::info(ParameterKind::Write);
 
     array_items!();
 

@@ -105,9 +105,9 @@ impl Kernels {
     /// The result of `B`'s [`Backend::extension`](usm_core::Backend::extension) if this table is
     /// `wanted`.
     #[must_use]
-    pub fn extension<B: Programmable + 'static>(wanted: TypeId) -> Option<&'static dyn Any> {
+    pub fn extension<B: Programmable + 'static>(target: TypeId) -> Option<&'static dyn Any> {
         let table: &'static Self = const { &Self::of::<B>() };
-        (wanted == TypeId::of::<Self>()).then_some(table as &dyn Any)
+        (target == TypeId::of::<Self>()).then_some(table as &dyn Any)
     }
 }
 
@@ -142,7 +142,7 @@ fn no_compiler_error() -> usm_core::Error {
 
 fn format_error(context: &DynContext, code: &Code<'_>) -> BuildError {
     let backend = context.shared().info().backend;
-    BuildError::Format { given: code.format(), taken: Formats::empty(), backend }
+    BuildError::Format { format: code.format(), formats: Formats::empty(), backend }
 }
 
 // SAFETY: every call goes to the bound backend, which keeps the promise.

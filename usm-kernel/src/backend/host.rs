@@ -25,8 +25,8 @@ macro_rules! host {
             }
 
             fn build(_: &Self::Context, code: &Code<'_>, _: &str) -> Result<NoModule, BuildError> {
-                let (given, taken) = (code.format(), Formats::empty());
-                Err(BuildError::Format { given, taken, backend: BackendKind::$kind })
+                let (format, formats) = (code.format(), Formats::empty());
+                Err(BuildError::Format { format: format, formats: formats, backend: BackendKind::$kind })
             }
 
             fn function(module: &NoModule, _: &CStr) -> Result<(NoModule, FunctionInfo), BuildError> {

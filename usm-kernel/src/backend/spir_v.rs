@@ -43,9 +43,9 @@ pub(crate) struct Kernel {
 
 /// Checks header, size and the length of every instruction, and reads the kernels.
 pub(crate) fn check(module: &[u8]) -> Result<Kernels, String> {
-    let mut found = Found::default();
-    walk(module, &mut |instruction, operands| found.record_instruction(instruction, operands))?;
-    Ok(found.kernels())
+    let mut types = KernelTypes::default();
+    walk(module, &mut |instruction, operands| types.record_instruction(instruction, operands))?;
+    Ok(types.kernels())
 }
 
 /// Calls `each` with the number and the operands of every instruction.
@@ -54,14 +54,14 @@ fn walk(module: &[u8], each: &mut dyn FnMut(u32, &[u32])) -> Result<(), String> 
         return Err(format!("{} bytes are no SPIR-V module: whole words, at least {HEADER}", module.len()));
     }
     let little = |word: &[u8]| word.iter().rev().fold(0, |sum: u32, byte| sum << 8 | u32::from(*byte));
-    let swapped = match little(&module[..4]) {
+    let is_swapped = match little(&module[..4]) {
         MAGIC => false,
-        found if found == MAGIC.swap_bytes() => true,
-        found => return Err(format!("a SPIR-V module begins with {MAGIC:#010x}, this with {found:#010x}")),
+        magic if magic == MAGIC.swap_bytes() => true,
+        magic => return Err(format!("a SPIR-V module begins with {MAGIC:#010x}, this with {magic:#010x}")),
     };
     let word = |index: usize| {
         let word = little(&module[index * 4..index * 4 + 4]);
-        if swapped { word.swap_bytes() } else { word }
+        if is_swapped { word.swap_bytes() } else { word }
     };
     let (words, mut place, mut has_model, mut operands) = (module.len() / 4, HEADER, false, Vec::new());
     while place < words {
@@ -83,7 +83,7 @@ fn walk(module: &[u8], each: &mut dyn FnMut(u32, &[u32])) -> Result<(), String> 
 
 /// Types of the kernels' parameters, by id.
 #[derive(Default)]
-struct Found {
+struct KernelTypes {
     entries: Vec<(u32, String)>,
     shapes: BTreeMap<u32, Shape>,
     signatures: BTreeMap<u32, Vec<u32>>,
@@ -91,7 +91,7 @@ struct Found {
     required_groups: BTreeMap<u32, [u64; 3]>,
 }
 
-impl Found {
+impl KernelTypes {
     fn record_instruction(&mut self, instruction: u32, operands: &[u32]) {
         match (instruction, operands) {
             (ENTRY_POINT, [_, function, name @ ..]) => {

@@ -43,10 +43,10 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     let lengths = kernel.local(range, &values);
     let description = Description::with_lengths(kernel, range, &lengths)?;
     let proof = description.check_and_prove(kernel, range, elements.as_ref(), &values, false)?;
-    let needed = description.local.region as u64;
+    let bytes = description.local.region as u64;
     let available = region.len() as u64;
-    let local =
-        carve::<D, K>(range, region, &lengths).ok_or(LaunchError::ArenaTooSmall { needed, available })?;
+    let local = carve::<D, K>(range, region, &lengths)
+        .ok_or(LaunchError::ArenaTooSmall { size: bytes, available })?;
     groups(kernel, range, arguments, local, order, proof.is_proven());
     Ok(())
 }
@@ -61,21 +61,21 @@ pub(crate) fn carve<'v, const D: usize, K: Kernel<D>>(
     K::Local::carve(region, lengths, group)
 }
 
-/// The loop over the groups. `proven` is the launch's proof for exactly these arguments.
+/// The loop over the groups. `is_proven` is the launch's proof for exactly these arguments.
 pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     kernel: &K,
     range: &NdRange<D>,
     mut arguments: Views<'_, K::Arguments>,
     mut local: LocalViews<'_, K::Local>,
     order: O,
-    proven: bool,
+    is_proven: bool,
 ) {
     let whole = NdRange::one_group(*range.global());
     let range = if K::WHOLE { &whole } else { range };
     let count = range.groups().items();
     let start = if O::NOISE { Some(0xA5) } else { (!K::WRITES_FIRST).then_some(0) };
     for step in 0..count {
-        let mut group = Group::new(range, order.place(step, count), order, proven);
+        let mut group = Group::new(range, order.place(step, count), order, is_proven);
         K::Local::prepare(&mut local, start);
         kernel.group(
             &mut group,

@@ -16,25 +16,25 @@ use crate::range::{Id, NdRange};
 use crate::sharing::Concurrent;
 
 /// A proven launch whose groups several threads run.
-pub(crate) struct Divided<'l, K: Kernel<D>, const D: usize> {
+pub(crate) struct DividedLaunch<'l, K: Kernel<D>, const D: usize> {
     pub(crate) kernel: &'l K,
     pub(crate) range: &'l NdRange<D>,
     pub(crate) raw: &'l <K::Arguments as Signature>::Raw,
     pub(crate) lengths: &'l LocalLengths<K::Local>,
     /// Bytes of local and private arrays of one group.
-    pub(crate) needed: usize,
+    pub(crate) bytes: usize,
     /// Number of threads, if the launch states it.
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-impl<K: Kernel<D>, const D: usize> Divided<'_, K, D> {
+impl<K: Kernel<D>, const D: usize> DividedLaunch<'_, K, D> {
     /// Runs all groups. `local` holds the arrays of this thread's groups.
     ///
     /// # Safety
     /// The launch is proven, and until this returns its arguments are live and not accessed in
     /// conflict by anything else.
     pub(crate) unsafe fn run(&self, mut local: LocalViews<'_, K::Local>) {
-        let alone = |groups| {
+        let run_all = |groups| {
             // SAFETY: the caller's promise.
             unsafe { self.run_share(groups, &mut local) };
             ControlFlow::Continue(())
@@ -42,16 +42,16 @@ impl<K: Kernel<D>, const D: usize> Divided<'_, K, D> {
         let others = |shares: &Shares| {
             // Without memory for this thread's groups, the other threads run them.
             let mut region = Vec::new();
-            if region.try_reserve_exact(self.needed).is_err() {
+            if region.try_reserve_exact(self.bytes).is_err() {
                 return;
             }
-            region.resize(self.needed, 0);
+            region.resize(self.bytes, 0);
             if let Some(mut local) = phased::carve::<D, K>(self.range, &mut region, self.lengths) {
                 // SAFETY: the caller's promise; no two threads take the same share.
                 shares.for_each(|groups| unsafe { self.run_share(groups, &mut local) });
             }
         };
-        let ran = threads::divide(self.count(), self.threads, alone, others);
+        let ran = threads::divide(self.count(), self.threads, run_all, others);
         ran.expect("the launch has read the setting before");
     }
 

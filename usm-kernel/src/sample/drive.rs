@@ -43,7 +43,7 @@ pub fn running_sums<B: Programmable, K1: Kind, K2: Kind>(
 ) -> Result<Event<B>, LaunchError> {
     let range = NdRange::covering([input.len() as u64], [group])?;
     if group == 1 {
-        return Err(LaunchError::WrongGroup { dimension: 0, required: 2, found: 1 });
+        return Err(LaunchError::WrongGroup { dimension: 0, expected: 2, found: 1 });
     }
     let groups = range.groups().items();
     let mut sums = UsmVec::<u32, Device, B>::zeroed(queue, groups as usize)?;

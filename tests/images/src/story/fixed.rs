@@ -8,7 +8,7 @@ use usm_core::backend::host::Arena;
 use usm_core::{AllocKind, Device, Host, QueueOrder, Shared, UsmVec};
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
 use usm_kernel::sample::{reverse, reverse_plain};
-use usm_kernel::{Launch, NdRange, Reversed};
+use usm_kernel::{Launch, NdRange, ReverseOrder};
 use usm_pool::{Buffer, FixedNode, FixedPool, verify};
 
 use super::text::Text;
@@ -56,7 +56,7 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     let mut device = UsmVec::<f32, Device, _>::from_slice(&queue, &many)?;
     let event = Launch::new(&queue, NdRange::new([ELEMENTS as u64], [GROUP as u64])?)
         .local_memory(&mut local)
-        .order(Reversed)
+        .order(ReverseOrder)
         .run(reverse, (&mut device,))?;
     event.wait()?;
     let mut shared = UsmVec::<f32, Shared, _>::zeroed(&queue, ELEMENTS)?;

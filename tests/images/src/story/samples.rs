@@ -8,7 +8,7 @@ use usm_kernel::sample::{
     BINS, add_carries, histogram, histogram_plain, matmul, matmul_plain, reduce, reduce_plain, reverse,
     reverse_plain, saxpy, saxpy_plain, scan, scan_plain,
 };
-use usm_kernel::{Launch, NdRange, Shuffled};
+use usm_kernel::{Launch, NdRange, ShuffledOrder};
 
 use super::{Narrator, Refusal, check};
 
@@ -62,7 +62,7 @@ fn sums<const N: usize>(queue: &Queue<FixedHost<'_, N>>, local: &mut [u8]) -> Re
     let a = UsmVec::<f32, Host, _>::from_slice(queue, &ramp())?;
     let mut sums = UsmVec::<f32, Host, _>::zeroed(queue, ELEMENTS / GROUP)?;
     Launch::new(queue, range()?)
-        .order(Shuffled(3))
+        .order(ShuffledOrder(3))
         .local_memory(local)
         .run(reduce, (&a, &mut sums))?
         .wait()?;

@@ -2,8 +2,8 @@
 
 use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
 use usm_kernel::{
-    Argument, ArgumentError, BuildError, Code, Declared, Formats, Function, Launch, LaunchError, Local,
-    Module, Programmable, Read, Shape, Value, Write,
+    Argument, ArgumentError, BuildError, Code, DeclaredFunction, Formats, Function, Launch, LaunchError,
+    Local, Module, Programmable, Read, Shape, Value, Write,
 };
 
 use super::codes::{Codes, codes};
@@ -38,7 +38,7 @@ pub fn code_in_a_foreign_format_is_refused<B: Programmable>(fixture: &Fixture<'_
     ];
     for code in codes.into_iter().filter(|code| !taken.contains(code.format())) {
         let error = refused(Module::build(fixture.context, code));
-        assert_eq!(error, BuildError::Format { given: code.format(), taken, backend });
+        assert_eq!(error, BuildError::Format { format: code.format(), formats: taken, backend });
     }
 }
 
@@ -127,7 +127,7 @@ pub fn a_function_knows_its_group_and_its_own_local_memory<B: Programmable>(fixt
         if info.required_group.is_some() {
             // SAFETY: refused before anything runs.
             let error = refused(unsafe { launch([2, 4]).call(&shaped, &[Argument::write(&mut found)]) });
-            assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 8, found: 4 });
+            assert_eq!(error, LaunchError::WrongGroup { dimension: 1, expected: 8, found: 4 });
         }
         // SAFETY: an item has its own element of the array and of local memory.
         drop(unsafe { launch([2, 8]).call(&shaped, &[Argument::write(&mut found)]) }.expect("a launch"));
@@ -220,10 +220,10 @@ pub fn a_wrong_number_of_arguments_is_refused<B: Programmable>(fixture: &Fixture
         let arguments = [Argument::write(&mut a), Argument::read(&b)];
         // SAFETY: refused before anything runs.
         let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &arguments) });
-        assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 2 });
+        assert_eq!(error, LaunchError::ArgumentCount { expected: 4, found: 2 });
         // SAFETY: as above.
         let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &[]) });
-        assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 0 });
+        assert_eq!(error, LaunchError::ArgumentCount { expected: 4, found: 0 });
     }
 }
 
@@ -278,7 +278,7 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
     for add in functions(fixture, ADD, "add") {
         // SAFETY: an item has its own element of both arrays and of local memory.
         let declared = unsafe {
-            Declared::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths, locals| {
+            DeclaredFunction::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths, locals| {
                 ArgumentError::at_least(lengths, 0, range.global().items())?;
                 ArgumentError::at_least(lengths, 1, range.global().items())?;
                 ArgumentError::local_at_least(locals, 0, range.local().items())
@@ -307,8 +307,9 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
         assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
         if add.info().parameters.is_some() {
             // SAFETY: never launched.
-            let error = refused(unsafe { Declared::<Signature, (), B, 1>::new(&add, |_, _, _| Ok(())) });
-            assert_eq!(error, BuildError::Signature { function: "add".into(), needed: 4, found: 3 });
+            let error =
+                refused(unsafe { DeclaredFunction::<Signature, (), B, 1>::new(&add, |_, _, _| Ok(())) });
+            assert_eq!(error, BuildError::Signature { function: "add".into(), expected: 4, found: 3 });
         }
     }
 }

@@ -249,7 +249,7 @@ pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixtur
     let mut a = shared(&queue, &[0_u32]);
     let kernel = Hungry { bytes: needed as usize };
     let error = refused(Launch::new(&queue, range([1], [1])).run_on(&hungry, kernel, (&mut a,)));
-    assert_eq!(error, LaunchError::LocalMemoryTooLarge { needed, limit });
+    assert_eq!(error, LaunchError::LocalMemoryTooLarge { size: needed, limit });
 }
 
 /// The error has the position and both numbers; nothing runs.
@@ -269,7 +269,7 @@ pub fn a_group_of_another_shape_is_refused<B: Programmable>(fixture: &Fixture<'_
     let (a, b, mut c) = (shared(&queue, &[1.0; 16]), shared(&queue, &[1.0; 16]), shared(&queue, &[0.0; 16]));
     let launch = Launch::new(&queue, range([16, 16], [16, 8]));
     let error = refused(launch.run_on(&ready, matmul, (4, 4, 4, &a, &b, &mut c)));
-    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 16, found: 8 });
+    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, expected: 16, found: 8 });
 }
 
 /// A kernel built for one context cannot be launched in another.

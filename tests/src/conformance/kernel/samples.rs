@@ -2,7 +2,7 @@
 
 use usm_kernel::{
     ArgumentError, Atomic, Constant, DeviceCode, FenceSpace, Group, Kernel, Local, NdRange, Order, Private,
-    PrivateArrays, Read, Value, Values, Write, Zeroed,
+    PrivateArrays, Read, Value, Values, Write, ZeroedLocal,
 };
 
 macro_rules! code {
@@ -217,7 +217,7 @@ pub(super) struct Mixed;
 impl Kernel<1> for Mixed {
     const NAME: &'static str = "mixed";
     type Arguments = (Write<u32>,);
-    type Local = (Local<u8>, Local<f64>, Zeroed<u32>, Private<u32>);
+    type Local = (Local<u8>, Local<f64>, ZeroedLocal<u32>, Private<u32>);
 
     fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 4] {
         let items = range.local().items() as usize;

@@ -2,7 +2,7 @@
 
 use usm_core::{Device, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{Launch, Programmable, Shuffled};
+use usm_kernel::{Launch, Programmable, ShuffledOrder};
 
 use super::{queue, range, ready_in_every_format, shared};
 use crate::Fixture;
@@ -76,7 +76,7 @@ pub fn one_source_with_unwritten_memory<B: Programmable>(fixture: &Fixture<'_, B
         for group in [GROUP, 32] {
             soil();
             let mut out = shared(&queue, &vec![99_u32; items]);
-            let launch = Launch::new(&queue, range([ITEMS], [group])).order(Shuffled(3));
+            let launch = Launch::new(&queue, range([ITEMS], [group])).order(ShuffledOrder(3));
             let _ = launch.run_on(&ready, find, (false, &some, &mut out)).expect("a launch");
             let old = out.read().expect("a view").iter().filter(|word| **word != 0).count();
             assert_eq!(old, 0, "of {items} words");
@@ -91,7 +91,7 @@ pub fn one_source_with_unwritten_memory<B: Programmable>(fixture: &Fixture<'_, B
     for ready in ready_in_every_format::<half, B, 1>(fixture.context) {
         soil();
         let mut out = shared(&queue, &vec![99_u32; items]);
-        let launch = Launch::new(&queue, range([ITEMS], [GROUP])).order(Shuffled(3));
+        let launch = Launch::new(&queue, range([ITEMS], [GROUP])).order(ShuffledOrder(3));
         let _ = launch.run_on(&ready, half, (&a, &mut out)).expect("a launch");
         let plain = |i: usize| {
             let at = (i % 64 + values[i] as usize) % 128;

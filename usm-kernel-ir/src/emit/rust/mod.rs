@@ -50,7 +50,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         kernel: &phase_kernel,
         phases: &phases,
         path,
-        launch_type: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
+        launch_type: if kernel.trusted { format!("{path}::VouchedKernel<{name}>") } else { name.to_string() },
         name,
         text: String::new(),
         labels: 0,
@@ -123,7 +123,7 @@ struct Writer<'k> {
     kernel: &'k Kernel,
     phases: &'k Phases<'k>,
     path: &'k str,
-    /// The type that a launch takes: the kernel's structure, or usm-kernel's `Vouched` of it.
+    /// The type that a launch takes: the kernel's structure, or usm-kernel's `VouchedKernel` of it.
     launch_type: String,
     /// The kernel's structure.
     name: &'k str,

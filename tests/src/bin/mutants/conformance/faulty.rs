@@ -547,7 +547,7 @@ unsafe impl Programmable for Faulty {
 
     fn build(_: &FaultyContext, code: &Code<'_>, _: &str) -> core::result::Result<Infallible, BuildError> {
         let (given, taken, backend) = (code.format(), Formats::empty(), BackendKind::Mock);
-        Err(BuildError::Format { given, taken, backend })
+        Err(BuildError::Format { format: given, formats: taken, backend })
     }
 
     fn function(

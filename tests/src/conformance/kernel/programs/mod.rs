@@ -6,7 +6,7 @@ mod plain;
 
 use usm_core::{BackendKind, QueueOrder};
 use usm_kernel::prelude::*;
-use usm_kernel::{Programmable, Proof, Reversed, Shuffled};
+use usm_kernel::{Programmable, Proof, ReverseOrder, ShuffledOrder};
 
 use super::{queue, range, ready_in_every_format, shared};
 use crate::{Fixture, skip};
@@ -25,8 +25,8 @@ macro_rules! every_way {
                 let launch = Launch::new(&$queue, $range);
                 let event = match order {
                     0 => launch.run_on(&ready, $kernel, $arguments),
-                    1 => launch.order(Reversed).run_on(&ready, $kernel, $arguments),
-                    _ => launch.order(Shuffled(7)).run_on(&ready, $kernel, $arguments),
+                    1 => launch.order(ReverseOrder).run_on(&ready, $kernel, $arguments),
+                    _ => launch.order(ShuffledOrder(7)).run_on(&ready, $kernel, $arguments),
                 };
                 event.expect("a launch").wait().expect("all inside");
                 let check = $check;
