@@ -36,7 +36,7 @@ pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, results: &[VarId]) 
         let none = Literal::integer(kernel.variable(result).ty, 0);
         out.push(Stmt::new(StmtKind::Set(result, Expr::literal(none, place)), place));
     }
-    out.extend(flagged(&body, &has_return, flag, false));
+    out.extend(set_flag(&body, &has_return, flag, false));
     out
 }
 
@@ -88,8 +88,8 @@ fn has_hidden(stmt: &Stmt, first: bool, second: bool) -> bool {
 
 /// Rewrites the returns of the statements for which `returns` holds, with a flag that says whether
 /// the function has returned.
-fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop: bool) -> Vec<Stmt> {
-    let block = |body: &[Stmt], in_loop| flagged(body, returns, flag, in_loop);
+fn set_flag(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop: bool) -> Vec<Stmt> {
+    let block = |body: &[Stmt], in_loop| set_flag(body, returns, flag, in_loop);
     let mut out = Vec::new();
     for (index, stmt) in body.iter().enumerate() {
         let place = stmt.place;
@@ -173,7 +173,7 @@ pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kern
         let place = kernel.place;
         let flag = VarId(kernel.variables.len() as u32);
         let mut body = vec![set(flag, false, place)];
-        body.extend(flagged(&kernel.body, &|stmt| has_one_of(stmt, &returns), flag, false));
+        body.extend(set_flag(&kernel.body, &|stmt| has_one_of(stmt, &returns), flag, false));
         let variable = Variable { name: "returned".into(), ty: Scalar::Bool, place };
         let mut result = kernel.into_owned();
         result.variables.push(variable);

@@ -7,20 +7,21 @@ extern crate alloc;
 
 mod build;
 mod builtin;
-mod continues;
 mod counters;
 pub mod emit;
 mod error;
+mod initialization;
 mod inline;
 pub mod inspect;
 mod interpret;
+mod iterations;
 mod kernel;
+mod lone_continue;
 mod lower;
 mod operator;
 mod phase;
 pub mod print;
 pub mod proof;
-mod rounds;
 mod scalar;
 mod strides;
 mod structure;
@@ -28,11 +29,11 @@ mod sub_group;
 pub mod text;
 mod uniform;
 mod verify;
-mod written;
 mod zero;
 
 pub use builtin::{BUILTINS, Builtin, Math, Meaning};
 pub use error::Refusal;
+pub use initialization::zeroed;
 pub use inline::without_returns;
 pub use interpret::{
     Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check,
@@ -50,4 +51,3 @@ pub use structure::{FieldPlace, Structure};
 pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;
 pub use verify::verify;
-pub use written::zeroed;

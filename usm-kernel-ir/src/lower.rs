@@ -10,13 +10,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::builtin::Math;
-use crate::continues::without_lone_continues;
 use crate::counters::with_own_counters;
 use crate::inline::without_early_returns;
 use crate::interpret::neutral;
 use crate::kernel::{
     Array, ArrayId, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable,
 };
+use crate::lone_continue::without_lone_continues;
 use crate::operator::{Binary, Unary};
 use crate::scalar::{Literal, Scalar};
 use crate::zero::with_zeros;

@@ -58,7 +58,7 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
         kernel,
         group_flags: vec![false; kernel.variables.len()],
         barriers: kernel.body.iter().any(Stmt::has_barrier),
-        is_function_of_ids: recomputed(kernel),
+        is_function_of_ids: find_recomputed(kernel),
         uniformity,
     };
     // The group's variables depend on the parts that are split, and those depend on the group's
@@ -179,7 +179,7 @@ impl<'k> Splitter<'k> {
 
 /// The variables with one value only, which is a function of ids. Such a value reads variables that
 /// are set before it, so one pass suffices.
-fn recomputed(kernel: &Kernel) -> Vec<bool> {
+fn find_recomputed(kernel: &Kernel) -> Vec<bool> {
     let mut counts = vec![0_u32; kernel.variables.len()];
     let mut count = |stmt: &Stmt| stmt.sets().into_iter().for_each(|id| counts[id.0 as usize] += 1);
     kernel.for_each(&mut count, &mut |_| ());

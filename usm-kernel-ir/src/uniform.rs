@@ -136,7 +136,7 @@ impl Uniformity {
 
     /// The addresses of the statements that all items of a group run together: loops with equal
     /// rounds, and others whose indices are equal, so that all items or none are outside.
-    pub(crate) fn together(&self, kernel: &Kernel) -> BTreeSet<usize> {
+    pub(crate) fn find_joint(&self, kernel: &Kernel) -> BTreeSet<usize> {
         let (mut all, mut jumps) = (BTreeSet::new(), BTreeSet::new());
         let mut state = self.clone();
         let _ = state.block(kernel, &kernel.body, None, &mut |found, stmt, control| {

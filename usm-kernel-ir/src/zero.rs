@@ -4,13 +4,13 @@ use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::initialization::{Need, needs};
 use crate::kernel::{
     ArrayId, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable, for_each,
 };
 use crate::lower::{By, item, items, number};
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
-use crate::written::{Need, needs};
 
 /// A verified kernel that reads zeros where nobody has written. All code for hosts and devices is
 /// made of it, so no writer needs a rule of its own.

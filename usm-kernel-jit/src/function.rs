@@ -81,7 +81,7 @@ impl<B: Programmable> Function<B> {
         let kernels = usm_kernel_rust::read(source, file).map_err(|error| CompileError(error.to_string()))?;
         let kernel =
             choose(&kernels, kernel).map_err(|message| CompileError(format!("{file}: {message}")))?;
-        Self::verified(kernel.clone())
+        Self::verify_all(kernel.clone())
     }
 
     /// Compiles the text of a kernel's nodes. `file` names it in messages.
@@ -111,11 +111,11 @@ impl<B: Programmable> Function<B> {
                 "kernel {kernel}: structure {name} has fields of several types, which only texts in Rust have"
             )));
         }
-        Self::verified(kernel)
+        Self::verify_all(kernel)
     }
 
     /// Verifies a kernel of the reader of Rust.
-    fn verified(kernel: Kernel) -> Result<Self, CompileError> {
+    fn verify_all(kernel: Kernel) -> Result<Self, CompileError> {
         if !has_sound_lines(&kernel) {
             return Err(CompileError(format!("kernel {}: what it prints may be stored twice", kernel.name)));
         }

@@ -43,7 +43,7 @@ impl Reader {
         self.kernel.arrays.push(Array { name, element, space, place: at });
         let kind = ExprKind::Select { condition: Box::new(condition), then: number(0), other: number(1) };
         let index = Expr { kind, ty: Scalar::U64, place: at };
-        let variable = self.hidden("assert", Scalar::U64, at);
+        let variable = self.add_hidden("assert", Scalar::U64, at);
         out.append(&mut self.before);
         out.push(Stmt::new(StmtKind::Set(variable, Expr::load(array, Scalar::U64, index, at)), at));
         Ok(())

@@ -41,7 +41,7 @@ impl Reader {
                 }
                 let mut parts = Vec::new();
                 for value in values {
-                    let variable = self.hidden("part", value.ty, at);
+                    let variable = self.add_hidden("part", value.ty, at);
                     parts.push(Expr::variable(variable, value.ty, at));
                     self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
                 }
@@ -222,7 +222,7 @@ impl Reader {
     pub(crate) fn keep_index(&mut self, index: &mut Expr, out: &mut Vec<Stmt>) {
         if self.may_change(index) {
             let (ty, at) = (index.ty, index.place);
-            let variable = self.hidden("index", ty, at);
+            let variable = self.add_hidden("index", ty, at);
             let value = core::mem::replace(index, Expr::variable(variable, ty, at));
             out.push(Stmt::new(StmtKind::Set(variable, value), at));
         }

@@ -41,7 +41,7 @@ impl Order {
         Ok(Self { releases, acquires })
     }
 
-    fn fenced(self, stmt: Stmt) -> Vec<Stmt> {
+    fn fence(self, stmt: Stmt) -> Vec<Stmt> {
         let place = stmt.place;
         let fence = || Stmt::new(StmtKind::Fence { local: true, global: true }, place);
         let before = self.releases.then(fence);
@@ -108,7 +108,7 @@ impl Reader {
                 );
             }
         };
-        Ok(Order::of(order)?.fenced(Stmt::new(kind, at)))
+        Ok(Order::of(order)?.fence(Stmt::new(kind, at)))
     }
 }
 
@@ -134,5 +134,5 @@ pub(crate) fn load(call: &syn::ExprMethodCall, to: VarId, value: Expr) -> Result
         return refuse(call.args.span(), "a load releases nothing: write RELAXED or ACQUIRE");
     }
     let at = value.place;
-    Ok(order.fenced(Stmt::new(StmtKind::Set(to, value), at)))
+    Ok(order.fence(Stmt::new(StmtKind::Set(to, value), at)))
 }

@@ -22,19 +22,19 @@ use crate::{conditional, instance, nesting, place};
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     nesting::check_attribute(&arguments)?;
     nesting::check_attribute(&item)?;
-    expand(&syn::parse2(ungrouped(arguments))?, &syn::parse2(ungrouped(item))?, Rc::default())
+    expand(&syn::parse2(ungroup(arguments))?, &syn::parse2(ungroup(item))?, Rc::default())
 }
 
 /// The tokens without the invisible groups around what a macro by example puts in for `$n:literal`
 /// or `$t:ty`. A group stays where its operators could bind to what is around it.
-fn ungrouped(tokens: TokenStream) -> TokenStream {
+fn ungroup(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
     for token in tokens {
         let TokenTree::Group(group) = token else {
             out.extend([token]);
             continue;
         };
-        let inner = ungrouped(group.stream());
+        let inner = ungroup(group.stream());
         let all: Vec<TokenTree> = inner.clone().into_iter().collect();
         let is =
             |token: &TokenTree, mark| matches!(token, TokenTree::Punct(found) if found.as_char() == mark);
@@ -58,11 +58,11 @@ fn ungrouped(tokens: TokenStream) -> TokenStream {
 /// The nodes of a kernel, or of each of its instances, verified and without races that every launch
 /// has.
 pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: &Rc<Module>) -> Result<Vec<Kernel>> {
-    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, _)| kernel);
+    let nodes = |one: &ItemFn| check(one, arguments, Rc::clone(module)).map(|(kernel, _)| kernel);
     instance::of(item, arguments)?.iter().map(|one| one.name_in_errors(nodes(&one.item))).collect()
 }
 
-fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
+fn check(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
     place::forget_spans();
     let kernel = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| error_of(&refusal))?;
@@ -86,7 +86,7 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),
     };
-    let (kernel, claims) = checked(item, arguments, module)?;
+    let (kernel, claims) = check(item, arguments, module)?;
     let spir_v = emit::SpirV::new(&kernel, &claims);
     let name = &item.sig.ident;
     let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
@@ -97,7 +97,7 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         )
     })?;
     let (visibility, attributes) = (&item.vis, &item.attrs);
-    let vouched = item.sig.unsafety.map(|unsafety| vouched(unsafety, attributes));
+    let voucher = item.sig.unsafety.map(|unsafety| vouch(unsafety, attributes));
     Ok(quote! {
         #(#attributes)*
         #[allow(non_camel_case_types)]
@@ -105,7 +105,7 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         #visibility struct #name;
 
         #code
-        #vouched
+        #voucher
     })
 }
 
@@ -122,7 +122,7 @@ fn tokens(text: &str) -> core::result::Result<TokenStream, String> {
 /// An unsafe function at the place of the word `unsafe`. The compiler does not apply a crate's rule
 /// about unsafe code to what an attribute writes, but to this function it does. What the kernel
 /// allows is allowed here.
-fn vouched(unsafety: Token![unsafe], attributes: &[syn::Attribute]) -> TokenStream {
+fn vouch(unsafety: Token![unsafe], attributes: &[syn::Attribute]) -> TokenStream {
     let lints = attributes.iter().filter(|attribute| is(attribute, "allow"));
     quote_spanned! { unsafety.span=>
         #(#lints)*
@@ -146,7 +146,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
         ));
     }
     nesting::check_attribute(&item)?;
-    let mut item: syn::ItemMod = syn::parse2(ungrouped(item))?;
+    let mut item: syn::ItemMod = syn::parse2(ungroup(item))?;
     let Some((_, items)) = &mut item.content else {
         return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));
     };

@@ -78,7 +78,7 @@ impl Reader {
         match stmt {
             Rust::Macro(call) => self.read_macro(&call.mac, out),
             Rust::Assign(assign) => self.read_assignment(assign, out),
-            Rust::Binary(binary) => match expression::assigning(&binary.op) {
+            Rust::Binary(binary) => match expression::assignment_operator(&binary.op) {
                 Some(operator) => self.read_update(binary, operator, out),
                 None => refuse(binary.span(), "a value that nothing takes: assign it"),
             },
@@ -162,7 +162,7 @@ impl Reader {
             return Ok(());
         }
         if name == "swap" && call.args.len() == 2 {
-            let places: Vec<&Rust> = call.args.iter().map(referred).collect();
+            let places: Vec<&Rust> = call.args.iter().map(referent).collect();
             return self.read_swap([places[0], places[1]], out);
         }
         let at = place_of(path.span());
@@ -239,7 +239,7 @@ fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
 }
 
 /// What a reference refers to.
-fn referred(value: &Rust) -> &Rust {
+fn referent(value: &Rust) -> &Rust {
     match value {
         Rust::Reference(inner) => &inner.expr,
         other => other,

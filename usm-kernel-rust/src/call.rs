@@ -60,7 +60,7 @@ impl Reader {
                 (None, None) => vec![scalar(ty)?],
             },
         };
-        let results: Vec<VarId> = types.iter().map(|ty| self.hidden(name, *ty, at)).collect();
+        let results: Vec<VarId> = types.iter().map(|ty| self.add_hidden(name, *ty, at)).collect();
         let outside = self.enter_body();
         for (ident, meaning) in names {
             self.name(&ident, meaning);
@@ -174,7 +174,7 @@ impl Reader {
             }
             let mut parts = Vec::new();
             for value in values {
-                let variable = self.hidden(&pattern.ident.to_string(), value.ty, value.place);
+                let variable = self.add_hidden(&pattern.ident.to_string(), value.ty, value.place);
                 let at = value.place;
                 self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
                 parts.push(variable);
@@ -184,7 +184,7 @@ impl Reader {
         }
         let ty = scalar(&parameter.ty)?;
         let value = self.read_typed(argument, ty)?;
-        let variable = self.hidden(&pattern.ident.to_string(), ty, value.place);
+        let variable = self.add_hidden(&pattern.ident.to_string(), ty, value.place);
         self.before.push(Stmt::new(StmtKind::Set(variable, value.clone()), value.place));
         Ok((pattern.ident.clone(), Meaning::Variable { id: variable, mutable: pattern.mutability.is_some() }))
     }
@@ -287,7 +287,7 @@ impl Reader {
         let mut value =
             if is_of_truth { self.read_typed(value, Scalar::Bool)? } else { self.read_expr(value, hint)? };
         let ty = value.ty;
-        let to = self.hidden(name, ty, at);
+        let to = self.add_hidden(name, ty, at);
         let kind = match (collection, rest) {
             (None, [from]) => {
                 let from =

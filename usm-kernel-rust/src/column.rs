@@ -57,7 +57,7 @@ impl Reader {
             Rust::Repeat(repeat) => {
                 let values = of(&repeat.expr, self)?;
                 out.append(&mut self.before);
-                let k = self.hidden("k", Scalar::U64, at);
+                let k = self.add_hidden("k", Scalar::U64, at);
                 let body = stores(&Expr::variable(k, Scalar::U64, at), values, self);
                 out.push(Stmt::new(
                     StmtKind::For { variable: k, start: index(0), end: index(count), step: index(1), body },

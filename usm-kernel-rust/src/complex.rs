@@ -142,7 +142,7 @@ impl Reader {
         at: Place,
     ) -> Vec<Expr> {
         let with = With { ty: one[0].ty, at };
-        let keep = |part| with.reused(part, "complex", self);
+        let keep = |part| with.reuse(part, "complex", self);
         // A sum reads each part once.
         let (mut one, mut two): (Vec<Expr>, Vec<Expr>) = match operator {
             Binary::Add | Binary::Sub => (one, two),
@@ -162,7 +162,7 @@ impl Reader {
         if let [real] = &two[..] {
             let by = match operator {
                 Binary::Mul => real.clone(),
-                Binary::Div => with.reused(with.two(Binary::Div, with.one(), real.clone()), "complex", self),
+                Binary::Div => with.reuse(with.two(Binary::Div, with.one(), real.clone()), "complex", self),
                 _ => {
                     let re = with.two(operator, one.remove(0), two.remove(0));
                     one.insert(0, re);
@@ -183,7 +183,7 @@ impl Reader {
 
     /// A quotient by Smith's steps, which keep squares from overflowing.
     fn complex_quotient(&mut self, one: &[Expr], two: &[Expr], with: With) -> Vec<Expr> {
-        let mut keep = |value| with.reused(value, "quotient", self);
+        let mut keep = |value| with.reuse(value, "quotient", self);
         let add = |a: Expr, b: Expr| with.two(Binary::Add, a, b);
         let multiply = |a: &Expr, b: &Expr| with.two(Binary::Mul, a.clone(), b.clone());
         let size = |part: &Expr| with.math(Math::Abs, vec![part.clone()]);
@@ -245,7 +245,7 @@ impl Reader {
             return Ok(with.math(Math::Hypot, parts));
         }
         let mut square = |part: &Expr| {
-            let part = with.reused(part.clone(), "complex", self);
+            let part = with.reuse(part.clone(), "complex", self);
             with.two(Binary::Mul, part.clone(), part)
         };
         let (re, im) = (square(&parts[0]), square(&parts[1]));

@@ -255,7 +255,7 @@ impl Reader {
         if let Some(value) = self.repeat_element(init, &shape)? {
             let value = self.read_typed(value, element)?;
             out.append(&mut self.before);
-            let variable = self.hidden("k", Scalar::U64, at);
+            let variable = self.add_hidden("k", Scalar::U64, at);
             let index = Expr::variable(variable, Scalar::U64, at);
             let store = Stmt::new(StmtKind::Store { array: id, index, value }, at);
             let (start, end, step) = (number(0, at), number(len, at), number(1, at));

@@ -236,7 +236,7 @@ impl Reader {
         if runs.is_empty() {
             return Ok(Expr::binary(operator, left, right, at));
         }
-        let result = self.hidden("both", Scalar::Bool, at);
+        let result = self.add_hidden("both", Scalar::Bool, at);
         // What the left side says of indices is known behind it too, if it may be computed again.
         let copy = (!self.may_change(&left) && !Reader::is_set_by(&left, &runs)).then(|| left.clone());
         runs.push(Stmt::new(StmtKind::Set(result, right), at));
@@ -269,7 +269,7 @@ impl Reader {
             };
             return Ok(Expr { kind, ty, place: at });
         }
-        let result = self.hidden("chosen", ty, at);
+        let result = self.add_hidden("chosen", ty, at);
         first.push(Stmt::new(StmtKind::Set(result, one), at));
         second.push(Stmt::new(StmtKind::Set(result, other), at));
         self.before.push(Stmt::new(StmtKind::If { condition, then: first, other: second }, at));
@@ -369,7 +369,7 @@ impl Reader {
 }
 
 /// The operator of a compound assignment such as `+=`.
-pub(crate) fn assigning(operator: &BinOp) -> Option<Binary> {
+pub(crate) fn assignment_operator(operator: &BinOp) -> Option<Binary> {
     Some(match operator {
         BinOp::AddAssign(_) => Binary::Add,
         BinOp::SubAssign(_) => Binary::Sub,

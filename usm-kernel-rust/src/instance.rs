@@ -25,7 +25,7 @@ impl Instance {
             }
             let mut all = error
                 .into_iter()
-                .map(|one| Error::new(one.span(), format!("{one} (where {})", named(&self.types))));
+                .map(|one| Error::new(one.span(), format!("{one} (where {})", describe(&self.types))));
             let mut first =
                 all.next().unwrap_or_else(|| Error::new(self.item.span(), "this instance is refused"));
             all.for_each(|other| first.combine(other));
@@ -53,9 +53,9 @@ pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> 
     };
     let mut instances: Vec<Instance> = Vec::new();
     for types in type_lists {
-        let types = together(&parameters, types)?;
+        let types = pair_types(&parameters, types)?;
         if instances.iter().any(|other| other.types == types) {
-            return refuse(types[0].1.span(), format!("the instance {} stands here twice", named(&types)));
+            return refuse(types[0].1.span(), format!("the instance {} stands here twice", describe(&types)));
         }
         let mut one = concrete(item, &types)?;
         let last: Vec<String> = types.iter().map(|(_, ty)| ty.to_string()).collect();
@@ -113,7 +113,7 @@ fn parameters(generics: &Generics) -> Result<Vec<Ident>> {
 }
 
 /// The types of one instance: a single type, or several in parentheses.
-fn together(parameters: &[Ident], types: &Type) -> Result<Vec<(Ident, Ident)>> {
+fn pair_types(parameters: &[Ident], types: &Type) -> Result<Vec<(Ident, Ident)>> {
     let list: Vec<&Type> = match types {
         Type::Tuple(several) => several.elems.iter().collect(),
         Type::Paren(one) => vec![&one.elem],
@@ -138,7 +138,7 @@ fn name_of(ty: &Type) -> Result<Ident> {
     Ok(Ident::new(if is_size { "usize" } else { scalar_type.name() }, ty.span()))
 }
 
-fn named(types: &[(Ident, Ident)]) -> String {
+fn describe(types: &[(Ident, Ident)]) -> String {
     let all: Vec<String> = types.iter().map(|(name, ty)| format!("{name} is {ty}")).collect();
     all.join(", ")
 }
@@ -147,18 +147,18 @@ fn named(types: &[(Ident, Ident)]) -> String {
 fn concrete(item: &ItemFn, types: &[(Ident, Ident)]) -> Result<ItemFn> {
     let mut item = item.clone();
     item.sig.generics = Generics::default();
-    syn::parse2(replaced(item.to_token_stream(), types))
+    syn::parse2(replace(item.to_token_stream(), types))
 }
 
 /// Tokens keep their places, so errors point to them.
-fn replaced(tokens: TokenStream, types: &[(Ident, Ident)]) -> TokenStream {
+fn replace(tokens: TokenStream, types: &[(Ident, Ident)]) -> TokenStream {
     let one = |token| match token {
         TokenTree::Ident(name) => {
             let ty = types.iter().find(|(parameter, _)| *parameter == name);
             TokenTree::Ident(ty.map_or_else(|| name.clone(), |(_, ty)| at(ty, name.span())))
         }
         TokenTree::Group(group) => {
-            let mut inner = Group::new(group.delimiter(), replaced(group.stream(), types));
+            let mut inner = Group::new(group.delimiter(), replace(group.stream(), types));
             inner.set_span(group.span());
             TokenTree::Group(inner)
         }

@@ -61,7 +61,7 @@ impl Reader {
         let same = |exit: &&Exit| (exit.to, exit.jump) == (to, jump);
         let variable = match self.loops[to + 1].exits.iter().find(same) {
             Some(exit) => exit.variable,
-            None => self.hidden("leaves", Scalar::Bool, at),
+            None => self.add_hidden("leaves", Scalar::Bool, at),
         };
         for inner in &mut self.loops[to + 1..] {
             if !inner.exits.iter().any(|exit| exit.variable == variable) {

@@ -32,7 +32,7 @@ impl Reader {
             Rust::If(branch) => self.structure_of_block(&branch.then_branch),
             Rust::Match(choice) => self.structure_of_value(&choice.arms.first()?.body),
             element if self.is_structure_element(element) => {
-                let (id, _) = self.root_array(structure::referred(element)).ok()??;
+                let (id, _) = self.root_array(structure::referent(element)).ok()??;
                 self.structures.get(&id).copied()
             }
             _ => None,
@@ -64,7 +64,7 @@ impl Reader {
             };
             let of = match (ty, &local.init) {
                 (Some(ty), _) => self.structure_of_type(ty),
-                (None, Some(init)) => self.structure_of_value(structure::unreferenced(&init.expr)),
+                (None, Some(init)) => self.structure_of_value(structure::strip_references(&init.expr)),
                 (None, None) => None,
             };
             let name = |pattern: &Pat, of| {

@@ -132,7 +132,7 @@ impl Reader {
             }
             if name == "load" {
                 let (array, element, index) = self.read_element(index)?;
-                let (at, to) = (index.place, self.hidden("loaded", element, at));
+                let (at, to) = (index.place, self.add_hidden("loaded", element, at));
                 let stmts = atomic::load(call, to, Expr::load(array, element, index, at))?;
                 self.before.extend(stmts);
                 return Ok(Some(Expr::variable(to, element, at)));
@@ -142,7 +142,7 @@ impl Reader {
                     return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
                 };
                 let element = self.kernel.array(array).element;
-                let old = self.hidden("old", element, at);
+                let old = self.add_hidden("old", element, at);
                 let stmts = self.read_atomic(call, Some(old))?;
                 self.before.extend(stmts);
                 return Ok(Some(Expr::variable(old, element, at)));

@@ -120,11 +120,11 @@ impl With {
     }
 
     /// The value in a variable, so that it is computed once.
-    pub(crate) fn reused(self, value: Expr, name: &str, reader: &mut Reader) -> Expr {
+    pub(crate) fn reuse(self, value: Expr, name: &str, reader: &mut Reader) -> Expr {
         if matches!(value.kind, ExprKind::Variable(_) | ExprKind::Literal(_) | ExprKind::Value(_)) {
             return value;
         }
-        let variable = reader.hidden(name, value.ty, self.at);
+        let variable = reader.add_hidden(name, value.ty, self.at);
         let ty = value.ty;
         reader.before.push(Stmt::new(StmtKind::Set(variable, value), self.at));
         Expr::variable(variable, ty, self.at)
@@ -146,7 +146,7 @@ impl With {
         if !self.ty.is_signed() && !self.ty.is_float() {
             return rest;
         }
-        let rest = self.reused(rest, "rem_euclid", reader);
+        let rest = self.reuse(rest, "rem_euclid", reader);
         let up = self.two(Binary::Add, rest.clone(), by.clone());
         let down = self.sub(rest.clone(), by.clone());
         let more = self.select(self.less(&by, &self.zero()), down, up);
@@ -162,7 +162,7 @@ impl With {
             false => quotient,
         };
         let rest = self.two(Binary::Rem, value, by.clone());
-        let quotient = self.reused(quotient, "div_euclid", reader);
+        let quotient = self.reuse(quotient, "div_euclid", reader);
         if !ty.is_signed() && !ty.is_float() {
             return quotient;
         }
@@ -194,17 +194,17 @@ impl With {
                         Some(product) => self.two(Binary::Mul, product, square.clone()),
                         None => square.clone(),
                     };
-                    result = Some(self.reused(product, "power", reader));
+                    result = Some(self.reuse(product, "power", reader));
                 }
                 rest >>= 1;
                 if rest > 0 {
-                    square = self.reused(self.two(Binary::Mul, square.clone(), square), "square", reader);
+                    square = self.reuse(self.two(Binary::Mul, square.clone(), square), "square", reader);
                 }
             }
             return result.unwrap_or_else(|| self.number(1));
         }
         let variable = |name, ty, value, reader: &mut Reader| {
-            let id = reader.hidden(name, ty, at);
+            let id = reader.add_hidden(name, ty, at);
             reader.before.push(Stmt::new(StmtKind::Set(id, value), at));
             (id, Expr::variable(id, ty, at))
         };
@@ -236,14 +236,14 @@ impl With {
         let mut bits = wide.cast(self.unsigned(value));
         match name {
             "leading_zeros" => {
-                bits = wide.reused(bits, name, reader);
+                bits = wide.reuse(bits, name, reader);
                 for by in [1, 2, 4, 8, 16, 32].into_iter().filter(|by| *by < own) {
                     let shift = wide.two(Binary::Shr, bits.clone(), wide.number(u64::from(by)));
-                    bits = wide.reused(wide.two(Binary::Or, bits, shift), name, reader);
+                    bits = wide.reuse(wide.two(Binary::Or, bits, shift), name, reader);
                 }
             }
             "trailing_zeros" => {
-                bits = wide.reused(bits, name, reader);
+                bits = wide.reuse(bits, name, reader);
                 let negative = wide.sub(wide.number(0), bits.clone());
                 let lowest = wide.two(Binary::And, bits, negative);
                 bits = wide.sub(lowest, wide.number(1));
@@ -283,7 +283,7 @@ impl With {
             }
             ("rem_euclid", [by]) => self.remainder(value, by.clone(), reader),
             ("saturating_add", [other]) => {
-                let sum = self.reused(self.two(Binary::Add, value.clone(), other.clone()), name, reader);
+                let sum = self.reuse(self.two(Binary::Add, value.clone(), other.clone()), name, reader);
                 self.select(self.less(&sum, &value), self.number(u64::MAX), sum)
             }
             ("saturating_sub", [other]) => {
@@ -376,9 +376,9 @@ impl Reader {
         }
         let mut others: Vec<Expr> = others;
         let with = With { ty, at };
-        value = with.reused(value, name, self);
+        value = with.reuse(value, name, self);
         for other in &mut others {
-            *other = with.reused(other.clone(), name, self);
+            *other = with.reuse(other.clone(), name, self);
         }
         Ok(Some(with.expand(name, value, &others, self)))
     }

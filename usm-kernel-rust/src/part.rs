@@ -9,7 +9,7 @@ use crate::meaning::Meaning;
 use crate::place::place_of;
 use crate::reader::Reader;
 use crate::refusal::refuse;
-use crate::view::{Dimension, Guard, View, literal, number, scaled};
+use crate::view::{Dimension, Guard, View, literal, number, scale};
 
 impl View {
     /// A whole array.
@@ -71,7 +71,7 @@ impl View {
                 // No array has an element at the greatest index.
                 let index = reader.keep_value("index", index);
                 let inside = Expr::binary(Binary::Lt, index.clone(), first.length, at);
-                self.moved(index);
+                self.shift_start(index);
                 let (start, none) = (self.position(at), number(u64::MAX, at));
                 let kind = ExprKind::Select {
                     condition: Box::new(inside),
@@ -82,7 +82,7 @@ impl View {
                 return self;
             }
         };
-        self.moved(scaled(index, first.stride));
+        self.shift_start(scale(index, first.stride));
         self
     }
 
@@ -159,7 +159,7 @@ impl View {
             return refuse(range.span(), "a slice of rows needs a length that the launch knows");
         }
         self.dimensions[0] = Dimension { length, guard, ..first };
-        self.moved(scaled(start, first.stride));
+        self.shift_start(scale(start, first.stride));
         Ok(self)
     }
 }
@@ -273,7 +273,7 @@ impl Reader {
             return value;
         }
         let (ty, at) = (value.ty, value.place);
-        let variable = self.hidden(name, ty, at);
+        let variable = self.add_hidden(name, ty, at);
         self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
         Expr::variable(variable, ty, at)
     }

@@ -43,7 +43,7 @@ impl Values<'_> {
         if ty.is_half() {
             return refuse(value.span(), "numbers of 16 bits are printed as `.to_f32()`");
         }
-        let variable = self.reader.hidden("print", ty, place);
+        let variable = self.reader.add_hidden("print", ty, place);
         self.reader.before.push(Stmt::new(StmtKind::Set(variable, number), place));
         let count = &mut self.counts[match ty {
             Scalar::F32 => 1,
@@ -80,7 +80,7 @@ impl Values<'_> {
             } else if let Ok(number) = name.parse() {
                 number
             } else {
-                self.named(name, literal)?
+                self.find_named(name, literal)?
             };
             let Some((_, cell)) = self.list.get(number) else {
                 return wrong("more places than values");
@@ -105,7 +105,7 @@ impl Values<'_> {
     }
 
     /// The value of a name in the text: a named one, or a variable of the kernel.
-    fn named(&mut self, name: &str, literal: &LitStr) -> Result<usize> {
+    fn find_named(&mut self, name: &str, literal: &LitStr) -> Result<usize> {
         let has_name = |(other, _): &(Option<String>, Cell)| other.as_deref() == Some(name);
         if let Some(number) = self.list.iter().position(has_name) {
             return Ok(number);
@@ -166,7 +166,7 @@ impl Reader {
     /// Stores the number of the print, the item and the values in the next line, if any.
     fn store_cells(&mut self, cells: &[Cell], at: Place, out: &mut Vec<Stmt>) {
         let number = |ty, value| Expr::literal(Literal::integer(ty, value), at);
-        let slot = self.hidden("line", Scalar::U32, at);
+        let slot = self.add_hidden("line", Scalar::U32, at);
         let counter = self.log_array(Scalar::U32, at);
         let (zero, one) = (number(Scalar::U64, 0), number(Scalar::U32, 1));
         out.append(&mut self.before);

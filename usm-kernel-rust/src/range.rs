@@ -110,7 +110,7 @@ impl Range {
 
     /// A loop whose counter goes up while the variable goes down.
     fn downwards(self, variable: VarId, mut body: Vec<Stmt>, reader: &mut Reader) -> Stmt {
-        let counter = reader.hidden("counter", self.ty, self.at);
+        let counter = reader.add_hidden("counter", self.ty, self.at);
         let end = self.behind();
         let down = difference(self.last(), Expr::variable(counter, self.ty, self.at));
         let value = sum(self.start.clone(), down);
@@ -137,7 +137,7 @@ impl Range {
         let more = sum(steps.clone(), one.clone());
         // Of all numbers of 64 bits there is one more than a number of 64 bits can say.
         let rounds = if self.is_closed && ty.bits() == 64 { larger(steps.clone(), more) } else { more };
-        let counter = reader.hidden("counter", Scalar::U64, at);
+        let counter = reader.add_hidden("counter", Scalar::U64, at);
         let now = Expr::variable(counter, Scalar::U64, at);
         let now = if turn == Turn::Back { difference(steps, now) } else { now };
         let offset = cast(product(now, step), ty, at);
@@ -199,7 +199,7 @@ impl Reader {
         }
         let variable = match &*word.pat {
             Pat::Ident(name) => self.variable(&name.ident, ty, false),
-            Pat::Wild(wild) => self.hidden("_", ty, place_of(wild.span())),
+            Pat::Wild(wild) => self.add_hidden("_", ty, place_of(wild.span())),
             other => return refuse(other.span(), "the variable of a loop is a name"),
         };
         self.read_loop(word.label.as_ref(), out, |reader| {
@@ -238,7 +238,7 @@ impl Reader {
     /// Sets a new variable.
     fn keep_bound(&mut self, name: &str, value: Expr, out: &mut Vec<Stmt>) -> Expr {
         let (ty, at) = (value.ty, value.place);
-        let variable = self.hidden(name, ty, at);
+        let variable = self.add_hidden(name, ty, at);
         out.push(Stmt::new(StmtKind::Set(variable, value), at));
         Expr::variable(variable, ty, at)
     }
@@ -269,25 +269,25 @@ const fn bits(value: &Expr) -> Option<u64> {
 }
 
 fn sum(one: Expr, two: Expr) -> Expr {
-    if bits(&one) == Some(0) { two } else { folded(Binary::Add, 0, u64::wrapping_add, one, two) }
+    if bits(&one) == Some(0) { two } else { fold(Binary::Add, 0, u64::wrapping_add, one, two) }
 }
 
 fn difference(one: Expr, two: Expr) -> Expr {
-    folded(Binary::Sub, 0, u64::wrapping_sub, one, two)
+    fold(Binary::Sub, 0, u64::wrapping_sub, one, two)
 }
 
 fn product(one: Expr, two: Expr) -> Expr {
-    folded(Binary::Mul, 1, u64::wrapping_mul, one, two)
+    fold(Binary::Mul, 1, u64::wrapping_mul, one, two)
 }
 
 /// The divisor is above zero.
 fn quotient(one: Expr, two: Expr) -> Expr {
-    folded(Binary::Div, 1, u64::wrapping_div, one, two)
+    fold(Binary::Div, 1, u64::wrapping_div, one, two)
 }
 
 /// An operation, done at once if the reader knows both numbers. `neutral` is the right side that
 /// changes nothing.
-fn folded(operator: Binary, neutral: u64, of: fn(u64, u64) -> u64, one: Expr, two: Expr) -> Expr {
+fn fold(operator: Binary, neutral: u64, of: fn(u64, u64) -> u64, one: Expr, two: Expr) -> Expr {
     let at = one.place;
     match (bits(&one), bits(&two)) {
         (_, Some(second)) if second == neutral => one,

@@ -128,7 +128,7 @@ impl Reader {
     }
 
     /// A variable that no name of the source refers to.
-    pub(crate) fn hidden(&mut self, name: &str, ty: Scalar, place: usm_kernel_ir::Place) -> VarId {
+    pub(crate) fn add_hidden(&mut self, name: &str, ty: Scalar, place: usm_kernel_ir::Place) -> VarId {
         self.kernel.variables.push(Variable { name: name.into(), ty, place });
         VarId(self.kernel.variables.len() as u32 - 1)
     }
@@ -191,7 +191,7 @@ impl Reader {
         for value in earlier {
             if self.may_change(value) || reads(value, &sets) {
                 let (ty, place) = (value.ty, value.place);
-                let variable = self.hidden("kept", ty, place);
+                let variable = self.add_hidden("kept", ty, place);
                 let value = core::mem::replace(*value, Expr::variable(variable, ty, place));
                 self.before.insert(mark, Stmt::new(StmtKind::Set(variable, value), place));
                 mark += 1;

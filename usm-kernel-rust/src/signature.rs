@@ -142,7 +142,7 @@ impl Reader {
             let value = Value { name: format!("{text}.{field}"), ty: *ty, is_size: false, place: at };
             self.kernel.values.push(value);
             self.kernel.parameters.push(Parameter::Value(id));
-            let variable = self.hidden(text, *ty, at);
+            let variable = self.add_hidden(text, *ty, at);
             let value = Expr { kind: ExprKind::Value(id), ty: *ty, place: at };
             self.first.push(Stmt::new(StmtKind::Set(variable, value), at));
             variables.push(variable);

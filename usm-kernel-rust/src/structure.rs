@@ -63,7 +63,7 @@ impl Reader {
 
     /// The type of a field of an element that is written.
     pub(crate) fn field_type(&self, field: &ExprField) -> Result<Scalar> {
-        let base = referred(&field.base);
+        let base = referent(&field.base);
         self.check_structure_writable(base)?;
         match self.root_array(base)? {
             Some((id, _)) => {
@@ -114,7 +114,7 @@ impl Reader {
 
     /// The places of all fields of an element that is written.
     pub(crate) fn writable_places(&mut self, left: &Rust) -> Result<Vec<(ArrayId, Expr)>> {
-        self.check_structure_writable(referred(left))?;
+        self.check_structure_writable(referent(left))?;
         self.field_places(left)
     }
 
@@ -130,7 +130,7 @@ impl Reader {
     }
 
     fn structure_element(&mut self, value: &Rust) -> Result<Option<View>> {
-        self.read_view(referred(value))
+        self.read_view(referent(value))
     }
 
     fn structure_of_array(&self, array: ArrayId) -> Structure {
@@ -181,7 +181,7 @@ impl Reader {
             let mut variables = Vec::new();
             for value in self.tuple_parts(argument, &[])? {
                 let (ty, at) = (value.ty, value.place);
-                let variable = self.hidden("field", ty, at);
+                let variable = self.add_hidden("field", ty, at);
                 self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
                 variables.push(variable);
             }
@@ -189,7 +189,7 @@ impl Reader {
             self.tuples.push((variables, mutable));
             return Ok(Some(Meaning::Tuple(self.tuples.len() - 1)));
         }
-        let view = self.structure_element(unreferenced(argument))?;
+        let view = self.structure_element(strip_references(argument))?;
         let view =
             view.filter(|view| view.depth() == depth && self.structures.get(&view.array) == Some(&number));
         let Some(mut view) = view else {
@@ -278,17 +278,17 @@ impl Reader {
 }
 
 /// What `*p` refers to.
-pub(crate) fn referred(value: &Rust) -> &Rust {
+pub(crate) fn referent(value: &Rust) -> &Rust {
     match value {
-        Rust::Paren(inner) => referred(&inner.expr),
-        Rust::Unary(unary) => referred(&unary.expr),
+        Rust::Paren(inner) => referent(&inner.expr),
+        Rust::Unary(unary) => referent(&unary.expr),
         other => other,
     }
 }
 
-pub(crate) fn unreferenced(value: &Rust) -> &Rust {
+pub(crate) fn strip_references(value: &Rust) -> &Rust {
     match value {
-        Rust::Reference(inner) => unreferenced(&inner.expr),
+        Rust::Reference(inner) => strip_references(&inner.expr),
         other => other,
     }
 }

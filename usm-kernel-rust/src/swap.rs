@@ -52,7 +52,7 @@ impl Reader {
         }
         let operands = values.map(|value| {
             let (ty, at) = (value.ty, value.place);
-            let variable = self.hidden("swapped", ty, at);
+            let variable = self.add_hidden("swapped", ty, at);
             self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
             Expr::variable(variable, ty, at)
         });

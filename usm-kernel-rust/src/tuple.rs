@@ -104,7 +104,7 @@ impl Reader {
                 let mut parts = Vec::new();
                 for (one, two) in one.into_iter().zip(two) {
                     let ty = one.ty;
-                    let result = self.hidden("chosen", ty, at);
+                    let result = self.add_hidden("chosen", ty, at);
                     first.push(Stmt::new(StmtKind::Set(result, one), at));
                     second.push(Stmt::new(StmtKind::Set(result, two), at));
                     parts.push(Expr::variable(result, ty, at));
@@ -144,7 +144,7 @@ impl Reader {
     /// A value in a variable of its own.
     pub(crate) fn keep_part(&mut self, value: Expr) -> Expr {
         let (ty, at) = (value.ty, value.place);
-        let variable = self.hidden("part", ty, at);
+        let variable = self.add_hidden("part", ty, at);
         self.before.push(Stmt::new(StmtKind::Set(variable, value), at));
         Expr::variable(variable, ty, at)
     }
@@ -207,7 +207,7 @@ impl Reader {
             Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => {
                 let mut parts = Vec::new();
                 for value in values {
-                    let variable = self.hidden(&name.ident.to_string(), value.ty, at);
+                    let variable = self.add_hidden(&name.ident.to_string(), value.ty, at);
                     out.push(Stmt::new(StmtKind::Set(variable, value), at));
                     parts.push(variable);
                 }

@@ -57,7 +57,7 @@ impl View {
         self.start.clone().unwrap_or_else(|| number(0, at))
     }
 
-    pub(crate) fn moved(&mut self, by: Expr) {
+    pub(crate) fn shift_start(&mut self, by: Expr) {
         let start = self.start.take();
         self.start = Some(match start {
             Some(start) => {
@@ -80,7 +80,7 @@ pub(crate) fn literal(value: &Expr) -> Option<u64> {
     }
 }
 
-pub(crate) fn scaled(index: Expr, stride: u64) -> Expr {
+pub(crate) fn scale(index: Expr, stride: u64) -> Expr {
     let at = index.place;
     if stride == 1 { index } else { Expr::binary(Binary::Mul, index, number(stride, at), at) }
 }

@@ -357,7 +357,7 @@ impl Sort {
             (Shape::Local, Self::Value(_) | Self::Pointer | Self::Object) => "local memory",
             (Shape::Value(_), Self::Object | Self::Pointer | Self::Local) => "a value",
             (Shape::Value(expected), Self::Value(found)) if expected != found => {
-                return Err(LaunchError::ArgumentBytes { argument, expected: expected, found });
+                return Err(LaunchError::ArgumentBytes { argument, expected, found });
             }
             (Shape::Bytes(expected), sort) => {
                 let found = match sort {
@@ -367,7 +367,7 @@ impl Sort {
                     Self::Local => size_of::<u32>(),
                 };
                 if expected != found {
-                    return Err(LaunchError::ArgumentBytes { argument, expected: expected, found });
+                    return Err(LaunchError::ArgumentBytes { argument, expected, found });
                 }
                 return Ok(());
             }
@@ -396,7 +396,7 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
     let Some(parameters) = &function.info().parameters else { return Ok(()) };
     let (expected, found) = (parameters.len(), slots.len());
     if expected != found {
-        return Err(LaunchError::ArgumentCount { expected: expected, found });
+        return Err(LaunchError::ArgumentCount { expected, found });
     }
     let mut pairs = parameters.iter().zip(slots).enumerate();
     pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).check_shape(*shape, argument))
@@ -438,7 +438,7 @@ fn grid_of<B: Programmable, const D: usize>(
     }
     let (size, limit) = (local.saturating_add(info.local_mem_size), device.local_mem_size);
     if size > limit {
-        return Err(LaunchError::LocalMemoryTooLarge { size: size, limit });
+        return Err(LaunchError::LocalMemoryTooLarge { size, limit });
     }
     Ok((global.items() != 0).then(|| Grid::new(global.sizes(), Some(sizes))))
 }

@@ -73,13 +73,13 @@ macro_rules! half {
     };
 }
 
-half!(F16, "IEEE 754 binary16, NumPy's float16.", |bits| widened(bits), |value| narrowed(value));
+half!(F16, "IEEE 754 binary16, NumPy's float16.", |bits| widen(bits), |value| narrow(value));
 half!(Bf16, "bfloat16: the upper half of a `f32`.", |bits| bits << 16, |value| {
     let bits = value.to_bits();
     if value.is_nan() { bits >> 16 | 0x40 } else { (bits + 0x7fff + (bits >> 16 & 1)) >> 16 }
 });
 
-const fn widened(half: u32) -> u32 {
+const fn widen(half: u32) -> u32 {
     let (sign, bits) = ((half & 0x8000) << 16, half & 0x7fff);
     sign | match bits {
         // Whole numbers of least steps.
@@ -89,7 +89,7 @@ const fn widened(half: u32) -> u32 {
     }
 }
 
-const fn narrowed(value: f32) -> u32 {
+const fn narrow(value: f32) -> u32 {
     let (sign, bits) = (value.to_bits() >> 16 & 0x8000, value.to_bits() & 0x7fff_ffff);
     sign | match bits {
         // In 0.5 plus a small number, the lowest bits count the least steps.

@@ -252,7 +252,7 @@ impl<const D: usize> Description<D> {
         if let Some(nodes) = K::NODES {
             let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
             if is_undecided || (inspects && matches!(proof.bounds, Bounds::Checked { .. })) {
-                return Ok(inspected(proof, nodes, kernel, range, lengths, values));
+                return Ok(inspect(proof, nodes, kernel, range, lengths, values));
             }
         }
         let _ = inspects;
@@ -266,7 +266,7 @@ const UNORDERED: &str = "no index and no condition there follows from memory";
 /// The proof of a launch whose order is undecided, after an inspection.
 #[cfg(feature = "alloc")]
 #[cold]
-fn inspected<K: Kernel<D>, const D: usize>(
+fn inspect<K: Kernel<D>, const D: usize>(
     proof: Proof,
     nodes: &'static str,
     kernel: &K,

@@ -23,11 +23,12 @@ mod barrier;
 mod call;
 #[cfg(feature = "alloc")]
 mod checked;
+mod code_store;
 mod collective;
 mod complex;
 mod constant;
 #[cfg(feature = "alloc")]
-mod declared;
+mod declared_function;
 mod error;
 #[cfg(feature = "alloc")]
 mod executable;
@@ -39,7 +40,6 @@ pub mod host;
 #[cfg(feature = "alloc")]
 mod inspection;
 #[cfg(feature = "alloc")]
-mod kept;
 mod kernel;
 mod launch;
 mod local;
@@ -89,7 +89,7 @@ pub use collective::{Collective, SubGroups};
 pub use complex::{Complex, Complex32, Complex64};
 pub use constant::Constant;
 #[cfg(feature = "alloc")]
-pub use declared::{Check, DeclaredFunction};
+pub use declared_function::{Check, DeclaredFunction};
 pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
 pub use executable::{DeviceCode, Executable, has_code};

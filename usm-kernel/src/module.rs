@@ -266,11 +266,7 @@ impl<B: Programmable> Module<B> {
     pub fn build_with(context: &Context<B>, code: Code<'_>, options: &str) -> Result<Self, BuildError> {
         let (format, formats) = (code.format(), Self::taken_formats(context)?);
         if !formats.contains(format) {
-            return Err(BuildError::Format {
-                format: format,
-                formats: formats,
-                backend: context.info().backend,
-            });
+            return Err(BuildError::Format { format, formats, backend: context.info().backend });
         }
         let kernels = match code {
             Code::SpirV(module) => {

@@ -19,7 +19,7 @@ use usm_core::{Error, ErrorKind, Number};
 use usm_kernel_ir::{Kernel, emit, text};
 
 use crate::backend::{Grid, Programmable, Slot};
-use crate::kept::store;
+use crate::code_store::store;
 use crate::module::{BuildError, Code, Formats, text as with_nul};
 
 mod conversion;

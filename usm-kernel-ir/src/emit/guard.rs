@@ -93,7 +93,7 @@ impl<'k> Guards<'k> {
         };
         while guards.rest.is_empty() {
             let Some(at) = guards.body.iter().position(|stmt| !site.is_prelude(stmt)) else { break };
-            let Some((condition, inside)) = guarded(&guards.body[at..]) else { break };
+            let Some((condition, inside)) = guard_of(&guards.body[at..]) else { break };
             let mut conditions = Vec::new();
             conjuncts(condition, &mut conditions);
             if !guards.sort(site, &conditions) {
@@ -232,7 +232,7 @@ impl<'k> Site<'k> {
 }
 
 /// The condition of the first statement, and what is inside, if nothing else is to be done.
-fn guarded<'k>(stmts: &[&'k Stmt]) -> Option<(Condition<'k>, Vec<&'k Stmt>)> {
+fn guard_of<'k>(stmts: &[&'k Stmt]) -> Option<(Condition<'k>, Vec<&'k Stmt>)> {
     let (stmt, after) = stmts.split_first()?;
     let StmtKind::If { condition, then, other } = &stmt.kind else { return None };
     let condition = |value| Condition { expr: condition, value, bound: None };

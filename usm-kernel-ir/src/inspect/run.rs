@@ -130,7 +130,7 @@ impl<'r> Run<'r> {
             global,
             local,
             groups,
-            needs_groups: needs_groups,
+            needs_groups,
             lengths: Vec::new(),
             records: Vec::new(),
             sought: None,

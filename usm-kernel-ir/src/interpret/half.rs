@@ -9,7 +9,7 @@ const fn form(ty: Scalar) -> (i32, i32) {
 }
 
 /// The number with these bits. NaN has no payload.
-pub(super) fn widened(ty: Scalar, word: u64) -> f32 {
+pub(super) fn widen(ty: Scalar, word: u64) -> f32 {
     let (digits, bias) = form(ty);
     let (fraction, exponent) =
         ((word & ((1 << digits) - 1)) as f64, (word >> digits) as i32 & (2 * bias + 1));
@@ -23,7 +23,7 @@ pub(super) fn widened(ty: Scalar, word: u64) -> f32 {
 }
 
 /// The bits of the nearest number; of two, those of the even one. NaN has the sign of `value`.
-pub(super) fn narrowed(ty: Scalar, value: f32) -> u64 {
+pub(super) fn narrow(ty: Scalar, value: f32) -> u64 {
     let (digits, bias) = form(ty);
     let (size, sign) = (libm::fabs(f64::from(value)), u64::from(value.is_sign_negative()) << 15);
     let infinity = (2 * bias as u64 + 1) << digits;

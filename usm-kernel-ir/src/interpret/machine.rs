@@ -93,7 +93,7 @@ impl<'k> Machine<'k> {
     }
 
     /// Without `watched`, accesses are not recorded.
-    pub(super) fn watched(mut self, watched: bool) -> Self {
+    pub(super) fn watch(mut self, watched: bool) -> Self {
         self.watched = watched;
         if !watched {
             self.shadows.iter_mut().for_each(Vec::clear);
@@ -165,7 +165,7 @@ impl<'k> Machine<'k> {
                 self.enter(place);
                 self.item(code, &mut items[place as usize], go_on)?;
             }
-            let Some(wait) = self.met(code, &items)? else { return Ok(()) };
+            let Some(wait) = self.meet(code, &items)? else { return Ok(()) };
             match wait.kind {
                 StmtKind::Barrier { local, global } => self.after_barrier(local, global)?,
                 _ => {
@@ -194,7 +194,7 @@ impl<'k> Machine<'k> {
 
     /// The step at which all items wait, in the same round of every enclosing loop. `None` if all
     /// of them ended.
-    fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
+    fn meet(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
         let Some((waiting, one)) = waiting.map(|place| (place, &items[place])) else { return Ok(None) };
         let Some(Step::Wait(stmt, loops_around)) = code.steps.get(one.step.wrapping_sub(1)) else {

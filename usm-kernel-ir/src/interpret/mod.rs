@@ -99,7 +99,7 @@ impl<'k> Interpreter<'k> {
     /// The first [`Fault`].
     pub fn run_while(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u8>>>, Fault> {
         let input = self.input.clone();
-        let machine = Machine::new(self.kernel, self.input, self.order, self.steps).watched(self.is_watched);
+        let machine = Machine::new(self.kernel, self.input, self.order, self.steps).watch(self.is_watched);
         Ok(machine.run(go_on)?.map(|words| input.bytes(self.kernel, &words)))
     }
 }

@@ -111,10 +111,10 @@ pub(crate) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
         return word;
     }
     if from.is_half() {
-        return Literal::f32(half::widened(from, word)).bits;
+        return Literal::f32(half::widen(from, word)).bits;
     }
     if to.is_half() {
-        return half::narrowed(to, Literal { ty: from, bits: word }.to_f32());
+        return half::narrow(to, Literal { ty: from, bits: word }.to_f32());
     }
     match (from.is_float(), to.is_float()) {
         (true, true) => rounded(to, float(from, word)),

@@ -6,11 +6,11 @@
 //! [`emit::rust`](crate::emit::rust) makes of them.
 
 mod claim;
+mod explanation;
 mod linear;
 mod number;
 mod parts;
 mod race;
-mod say;
 mod walk;
 
 pub use claim::{Bound, Claims, Condition, Digit, Race, Shape};

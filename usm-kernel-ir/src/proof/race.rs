@@ -188,8 +188,8 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, in_group: b
     let mut ways = Vec::new();
     for way in [
         distinct(walker, one, two, in_group),
-        parted(walker, one, two, in_group),
-        parted(walker, two, one, in_group),
+        part(walker, one, two, in_group),
+        part(walker, two, one, in_group),
         distinct_without_conditions(walker, one, two, in_group),
         super::parts::own_parts(walker, one, two, in_group),
     ] {
@@ -330,7 +330,7 @@ pub(super) fn coordinates(
         let coordinates: &[Atom] = if in_group {
             (*first, *second) = (first.replace(global, &as_local), second.replace(global, &as_local));
             &[local]
-        } else if names(local) || names(group) || guarded(one, local) || guarded(two, local) {
+        } else if names(local) || names(group) || rest_on_guards(one, local) || rest_on_guards(two, local) {
             (*first, *second) = (first.replace(global, &as_local), second.replace(global, &as_local));
             &[local, group]
         } else {
@@ -382,12 +382,12 @@ fn loop_limits(
     pairs
 }
 
-fn guarded(access: &Access, atom: Atom) -> bool {
+fn rest_on_guards(access: &Access, atom: Atom) -> bool {
     access.guards.iter().any(|guard| guard.sum.weight(atom) != Number::ZERO)
 }
 
 /// All indices of one access are below all of the other.
-fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, in_group: bool) -> Option<Vec<Condition>> {
+fn part(walker: &mut Walker<'_>, low: &Access, high: &Access, in_group: bool) -> Option<Vec<Condition>> {
     // The other item has its own ids and its own rounds.
     let mut names: Vec<(Atom, Atom)> = Vec::new();
     let of_guards = high.guards.iter().flat_map(|guard| guard.sum.terms.iter());

@@ -20,7 +20,7 @@ fn at(to: &mut String, Place { file, line, column }: Place) -> fmt::Result {
     write!(to, " @{file}:{line}:{column}")
 }
 
-fn quoted(to: &mut String, text: &str) -> fmt::Result {
+fn quote(to: &mut String, text: &str) -> fmt::Result {
     to.write_char('"')?;
     for character in text.chars() {
         match character {
@@ -38,7 +38,7 @@ fn quoted(to: &mut String, text: &str) -> fmt::Result {
 
 fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
     to.write_str("(kernel ")?;
-    quoted(to, &kernel.name)?;
+    quote(to, &kernel.name)?;
     write!(to, " {}", kernel.dimensions)?;
     at(to, kernel.place)?;
     if kernel.trusted {
@@ -52,12 +52,12 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
     to.write_str("\n  (files")?;
     for file in &kernel.files {
         to.write_char(' ')?;
-        quoted(to, file)?;
+        quote(to, file)?;
     }
     to.write_str(")")?;
     for array in &kernel.arrays {
         to.write_str("\n  (array ")?;
-        quoted(to, &array.name)?;
+        quote(to, &array.name)?;
         write!(to, " {} ", array.element)?;
         match &array.space {
             Space::Read => to.write_str("read")?,
@@ -79,10 +79,10 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
         to.write_str("\n  (structure")?;
         self::parameter(to, parameter)?;
         to.write_char(' ')?;
-        quoted(to, name)?;
+        quote(to, name)?;
         for (field, ty) in fields {
             write!(to, " {ty} ")?;
-            quoted(to, field)?;
+            quote(to, field)?;
         }
         to.write_str(")")?;
     }
@@ -91,10 +91,10 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
         for part in &print.parts {
             to.write_char(' ')?;
             match part {
-                Part::Text(text) => quoted(to, text)?,
+                Part::Text(text) => quote(to, text)?,
                 Part::Value { ty, column, format } => {
                     write!(to, "({ty} {column} ")?;
-                    quoted(to, &format.to_string())?;
+                    quote(to, &format.to_string())?;
                     to.write_char(')')?;
                 }
             }
@@ -112,7 +112,7 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
             .map(|variable| ("variable", &variable.name, variable.ty.name(), variable.place)),
     ) {
         write!(to, "\n  ({head} ")?;
-        quoted(to, name)?;
+        quote(to, name)?;
         write!(to, " {ty}")?;
         at(to, place)?;
         to.write_str(")")?;

@@ -75,7 +75,7 @@ impl Checker<'_> {
                 self.same(condition, Scalar::Bool)?;
                 self.block(body, &mut has_value.to_vec(), loops + 1, depth + 1)?;
             }
-            StmtKind::For { .. } => self.counting(stmt, has_value, loops, depth)?,
+            StmtKind::For { .. } => self.check_for(stmt, has_value, loops, depth)?,
             StmtKind::Break | StmtKind::Continue if loops == 0 => {
                 return refuse("`break` and `continue` need a loop".into());
             }
@@ -123,7 +123,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn counting(&self, stmt: &Stmt, has_value: &[bool], loops: usize, depth: usize) -> Result<(), Refusal> {
+    fn check_for(&self, stmt: &Stmt, has_value: &[bool], loops: usize, depth: usize) -> Result<(), Refusal> {
         let StmtKind::For { variable, start, end, step, body } = &stmt.kind else { return Ok(()) };
         let ty = self.kernel.variable(*variable).ty;
         if !ty.is_integer() {

@@ -1,7 +1,7 @@
 //! Launches of kernels that were compiled at run time.
 
+mod log_arrays;
 mod prepare;
-mod printed;
 mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,7 +60,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         self.function.program()
     }
 
-    fn refused(&self, message: &str) -> LaunchError {
+    fn refuse(&self, message: &str) -> LaunchError {
         LaunchError::Refused(self.program().located(message))
     }
 
@@ -147,7 +147,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
     /// [`LaunchError`].
     pub fn run(&self, arguments: &[Argument<'_, B>]) -> Result<Event<B>, LaunchError> {
         if self.program().kernel().trusted {
-            return Err(self.refused("it is an `unsafe fn`: launch it by `run_vouched`"));
+            return Err(self.refuse("it is an `unsafe fn`: launch it by `run_vouched`"));
         }
         self.with_logs(arguments, |arguments| self.run_ordered(&self.prepare(arguments)?))
     }
@@ -192,7 +192,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         if open != 0 && self.needs_proof {
             return Err(match self.answer(plan, "and the launch needs a proof") {
                 Answer::Open(reason) | Answer::Unordered(reason) => LaunchError::Refused(reason),
-                _ => self.refused("an index is not proven to be inside"),
+                _ => self.refuse("an index is not proven to be inside"),
             });
         }
         if Module::formats(self.queue.context()).is_empty() {
@@ -252,7 +252,7 @@ impl<'l, B: Programmable> Launch<'l, B> {
         let local = plan.local.as_deref();
         program
             .check_limits(info, &plan.global, local.unwrap_or(&[]), &plan.values)
-            .map_err(|message| self.refused(&message))?;
+            .map_err(|message| self.refuse(&message))?;
         if !matches!(info.backend, BackendKind::Host | BackendKind::Mock) {
             let operation = "code of kernels";
             return Err(usm_core::Error::from(ErrorKind::Unsupported { operation }).into());

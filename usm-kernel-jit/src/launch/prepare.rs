@@ -47,7 +47,7 @@ impl<B: Programmable> Launch<'_, B> {
             let log_count = parameters.len() - visible.len();
             let (expected, count) = (visible.len(), arguments.len().saturating_sub(log_count));
             let names: Vec<&str> = visible.iter().map(|parameter| kernel.argument_name(*parameter)).collect();
-            return Err(self.refused(&format!(
+            return Err(self.refuse(&format!(
                 "{expected} arguments are needed ({}), {count} are given",
                 names.join(", ")
             )));
@@ -58,7 +58,7 @@ impl<B: Programmable> Launch<'_, B> {
         let mut lengths = vec![0; kernel.arrays.len()];
         for (place, (parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
             let refuse_argument = |message: &str| {
-                self.refused(&format!("argument {place}, `{}`: {message}", kernel.argument_name(*parameter)))
+                self.refuse(&format!("argument {place}, `{}`: {message}", kernel.argument_name(*parameter)))
             };
             let other = |difference: OtherStructure| {
                 let kernel = format!("{}: kernel {}", kernel.locate(kernel.place), kernel.name);
@@ -130,7 +130,7 @@ impl<B: Programmable> Launch<'_, B> {
     fn sizes(&self) -> Result<Option<Vec<u64>>, LaunchError> {
         let (kernel, global) = (self.program().kernel(), &self.global);
         if global.len() != usize::from(kernel.dimensions) {
-            return Err(self.refused(&format!(
+            return Err(self.refuse(&format!(
                 "the range {global:?} has {} dimensions, and the kernel {}",
                 global.len(),
                 kernel.dimensions
@@ -141,7 +141,7 @@ impl<B: Programmable> Launch<'_, B> {
             false => global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)),
         };
         if items.is_none_or(|items| items > i64::MAX as u64) {
-            return Err(self.refused(&format!("the range {global:?} has more than {} work-items", i64::MAX)));
+            return Err(self.refuse(&format!("the range {global:?} has more than {} work-items", i64::MAX)));
         }
         let group_of_kernel = kernel.group.as_ref().map(|group| {
             let size = |(group, global): (&u64, &u64)| if *group == 0 { (*global).max(1) } else { *group };
@@ -153,7 +153,7 @@ impl<B: Programmable> Launch<'_, B> {
                 let group = kernel.group.as_deref().unwrap_or(&[]);
                 if local.len() != group.len() || !local.iter().zip(group).all(fits) {
                     return Err(
-                        self.refused(&format!("groups of {local:?}, and the kernel declares {own_group:?}"))
+                        self.refuse(&format!("groups of {local:?}, and the kernel declares {own_group:?}"))
                     );
                 }
                 local.clone()
@@ -164,7 +164,7 @@ impl<B: Programmable> Launch<'_, B> {
                 let items: u64 = items.unwrap_or(u64::MAX);
                 let limit = self.queue.context().info().max_work_group_size;
                 if items > limit {
-                    return Err(self.refused(&format!(
+                    return Err(self.refuse(&format!(
                         "it needs groups, and {items} work-items are too many for one, whose limit is {limit}: \
                          state the size of a group"
                     )));
@@ -174,10 +174,10 @@ impl<B: Programmable> Launch<'_, B> {
             (None, None) => return Ok(None),
         };
         if local.len() != global.len() || local.contains(&0) {
-            return Err(self.refused(&format!("groups of {local:?} for the range {global:?}")));
+            return Err(self.refuse(&format!("groups of {local:?} for the range {global:?}")));
         }
         if let Some(dimension) = (0..local.len()).find(|place| global[*place] % local[*place] != 0) {
-            return Err(self.refused(&format!(
+            return Err(self.refuse(&format!(
                 "groups of {} do not divide {} work-items in dimension {dimension}",
                 local[dimension], global[dimension]
             )));

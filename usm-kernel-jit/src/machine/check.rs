@@ -25,7 +25,7 @@ impl Writer<'_> {
         self.builder.def_var(failure, none);
         let spare = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
         let spare = self.builder.create_sized_stack_slot(spare);
-        self.checks = Some(Checks { record, failure: failure, spare });
+        self.checks = Some(Checks { record, failure, spare });
     }
 
     /// Whether sixteen items at once check indices in the order of the items: the phase has no

@@ -48,7 +48,7 @@ pub(crate) fn write(
         places,
         checks: None,
         pauses: None,
-        needs_groups: needs_groups,
+        needs_groups,
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         variables: Vec::new(),
         bases,
@@ -315,7 +315,7 @@ impl Writer<'_> {
                 }
                 Part::While(condition, body) => self.repeat(condition, |writer| writer.parts(body)),
                 Part::For(variable, bounds, body) => {
-                    self.counting(*variable, *bounds, true, |writer| writer.parts(body));
+                    self.count_loop(*variable, *bounds, true, |writer| writer.parts(body));
                 }
                 Part::Break => self.leave(1),
                 Part::Continue => self.leave(0),
@@ -391,7 +391,7 @@ impl Writer<'_> {
                     }
                 }
                 Home::Kept => {
-                    let (ty, address) = self.kept(*variable);
+                    let (ty, address) = self.kept_place(*variable);
                     let value = self.load(ty, address);
                     self.builder.def_var(self.variables[variable.0 as usize], value);
                 }
@@ -409,7 +409,7 @@ impl Writer<'_> {
         self.item_end = None;
         for variable in &phase.used {
             if self.home_of(*variable) == Home::Kept && phase.sets.contains(variable) {
-                let (_, address) = self.kept(*variable);
+                let (_, address) = self.kept_place(*variable);
                 let value = self.builder.use_var(self.variables[variable.0 as usize]);
                 self.builder.ins().store(MEMORY, value, address, 0);
             }
@@ -421,7 +421,7 @@ impl Writer<'_> {
     }
 
     /// The type of a variable that lives across a barrier, and the address of the item's value.
-    pub(crate) fn kept(&mut self, variable: VarId) -> (Scalar, Value) {
+    pub(crate) fn kept_place(&mut self, variable: VarId) -> (Scalar, Value) {
         let ty = self.kernel.variable(variable).ty;
         let (item, base) = (self.item, self.variables_kept[variable.0 as usize]);
         (ty, self.element(base, item, ty))

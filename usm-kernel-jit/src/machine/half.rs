@@ -36,7 +36,7 @@ impl Writer<'_> {
     pub(crate) fn narrowed_half(&mut self, to: Scalar, value: Value) -> Value {
         let word = self.bits_of(value);
         let result = if to == Scalar::Bf16 {
-            let normal_bits = self.rounded(word, 16, 0);
+            let normal_bits = self.round_half(word, 16, 0);
             let high = self.builder.ins().ushr_imm_u(word, 16);
             let quiet = self.builder.ins().bor_imm_u(high, 0x40);
             let nan = self.builder.ins().fcmp(FloatCC::Unordered, value, value);
@@ -45,7 +45,7 @@ impl Writer<'_> {
             let sign = self.builder.ins().ushr_imm_u(word, 16);
             let sign = self.builder.ins().band_imm_u(sign, 0x8000);
             let bits = self.builder.ins().band_imm_u(word, 0x7fff_ffff);
-            let normal = self.rounded(bits, 13, -0x3800_0000);
+            let normal = self.round_half(bits, 13, -0x3800_0000);
             // In 0.5 plus a small number, the lowest bits count the least steps.
             let (size, half) = (self.float_of(bits), self.builder.ins().f32const(0.5));
             let small = self.builder.ins().fadd(size, half);
@@ -61,7 +61,7 @@ impl Writer<'_> {
     }
 
     /// Adds a number, and shifts bits out to the nearest, of two to the even one.
-    fn rounded(&mut self, word: Value, shift: i64, more: i64) -> Value {
+    fn round_half(&mut self, word: Value, shift: i64, more: i64) -> Value {
         let odd = self.builder.ins().ushr_imm_u(word, shift);
         let odd = self.builder.ins().band_imm_u(odd, 1);
         let sum = self.builder.ins().iadd_imm_s(word, more + (1 << (shift - 1)) - 1);

@@ -128,7 +128,7 @@ impl Writer<'_> {
             (false, true) => match from {
                 Scalar::U64 => ins.fcvt_from_uint(into, value),
                 _ => {
-                    let word = self.widened(from, value);
+                    let word = self.widen(from, value);
                     self.builder.ins().fcvt_from_sint(into, word)
                 }
             },
@@ -146,7 +146,7 @@ impl Writer<'_> {
     }
 
     /// Extends an integer of less than 64 bits, or a signed one, to 64 bits.
-    fn widened(&mut self, from: Scalar, value: Value) -> Value {
+    fn widen(&mut self, from: Scalar, value: Value) -> Value {
         let ins = self.builder.ins();
         match from {
             Scalar::I64 | Scalar::U64 => value,

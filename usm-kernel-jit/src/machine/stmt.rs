@@ -43,7 +43,7 @@ impl Writer<'_> {
             StmtKind::While(condition, body) => self.repeat(condition, |writer| writer.block(body)),
             StmtKind::For { variable, start, end, step, body } => {
                 let asks = !stmt.is_short_loop();
-                self.counting(*variable, [start, end, step], asks, |writer| writer.block(body));
+                self.count_loop(*variable, [start, end, step], asks, |writer| writer.block(body));
             }
             StmtKind::Break => self.leave(1),
             StmtKind::Continue => self.leave(0),
@@ -195,7 +195,7 @@ impl Writer<'_> {
     ///
     /// With steps of 1, the rounds before the next question are a limit of the counter, so that a
     /// round costs nothing more. An index outside ends the loop by that limit too.
-    pub(crate) fn counting(
+    pub(crate) fn count_loop(
         &mut self,
         variable: VarId,
         [start, end, step]: [&Expr; 3],

@@ -7,7 +7,7 @@ use usm_kernel_ir::{Expr, ExprKind, Home, Kernel, Stmt, VarId, needed};
 pub(crate) fn used(kernel: &Kernel, homes: &[Home], body: &[&Stmt]) -> (Vec<VarId>, Vec<VarId>) {
     let (mut reads, mut sets) = (Vec::new(), Vec::new());
     for stmt in body {
-        named(stmt, &mut reads, &mut sets);
+        name_variables(stmt, &mut reads, &mut sets);
     }
     let mut used = Vec::new();
     for variable in sets.iter().chain(&reads) {
@@ -25,10 +25,10 @@ fn read(expr: &Expr, reads: &mut Vec<VarId>) {
 }
 
 /// Variables that a statement reads, and those that it sets.
-pub(crate) fn named(stmt: &Stmt, reads: &mut Vec<VarId>, sets: &mut Vec<VarId>) {
+pub(crate) fn name_variables(stmt: &Stmt, reads: &mut Vec<VarId>, sets: &mut Vec<VarId>) {
     sets.extend(stmt.sets());
     stmt.for_each_expr(&mut |expr| read(expr, reads));
     for block in stmt.blocks() {
-        block.iter().for_each(|stmt| named(stmt, reads, sets));
+        block.iter().for_each(|stmt| name_variables(stmt, reads, sets));
     }
 }

@@ -179,7 +179,7 @@ impl Program {
         }
         let mut open = 0;
         if self.bounds.unproven(shape).is_some() && !shape.global.contains(&0) {
-            let places = self.inspected(|inspector| inspector.open_bounds(shape, first));
+            let places = self.inspect(|inspector| inspector.open_bounds(shape, first));
             open = places.into_iter().fold(0, |open, place| match place {
                 0..63 => open | 1 << place,
                 _ => ALL,
@@ -211,7 +211,7 @@ impl Program {
     }
 
     /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.
-    fn inspected<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
+    fn inspect<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
         match self.inspector.try_lock() {
             Ok(mut inspector) => ask(&mut inspector),
             Err(_) => ask(&mut inspector_of(&self.kernel, &self.bounds, &self.claims)),
@@ -222,7 +222,7 @@ impl Program {
     /// `None` at the first question, since an inspection may take longer than the launch.
     pub fn verdict(&self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
         self.claims.as_ref().ok().filter(|_| self.fits(shape))?;
-        self.inspected(|inspector| match first {
+        self.inspect(|inspector| match first {
             true => Some(inspector.verdict(shape)),
             false => inspector.verdict_if_repeated(shape),
         })
@@ -232,7 +232,7 @@ impl Program {
     /// and the code accesses these so that this is no data race.
     pub fn is_unordered(&self, shape: &Shape<'_>) -> bool {
         let is_possible = !self.kernel.unordered.is_empty() && self.claims.is_ok() && self.fits(shape);
-        is_possible && self.inspected(|inspector| inspector.is_launch_unordered(shape))
+        is_possible && self.inspect(|inspector| inspector.is_launch_unordered(shape))
     }
 
     /// The claims about these indices.

@@ -26,7 +26,7 @@ macro_rules! host {
 
             fn build(_: &Self::Context, code: &Code<'_>, _: &str) -> Result<NoModule, BuildError> {
                 let (format, formats) = (code.format(), Formats::empty());
-                Err(BuildError::Format { format: format, formats: formats, backend: BackendKind::$kind })
+                Err(BuildError::Format { format, formats, backend: BackendKind::$kind })
             }
 
             fn function(module: &NoModule, _: &CStr) -> Result<(NoModule, FunctionInfo), BuildError> {

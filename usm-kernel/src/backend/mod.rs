@@ -16,7 +16,7 @@ use usm_core::{Backend, Error, ErrorKind};
 pub use erased::{DynFunction, DynModule, Kernels};
 pub use host::NoModule;
 
-pub use crate::kept::{CodeStore, keep_code};
+pub use crate::code_store::{CodeStore, keep_code};
 
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
 

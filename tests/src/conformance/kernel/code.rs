@@ -293,7 +293,7 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
         let error = refused(launch(40).declared(&declared, (&mut a, &b, 3.0), [8]));
         let LaunchError::Argument { kernel, error: short } = error else { panic!("{error}") };
         assert_eq!(
-            (kernel.as_str(), short.argument, short.needed, short.found),
+            (kernel.as_str(), short.argument, short.expected, short.found),
             ("add", 0, 40, 32),
             "{error}"
         );
@@ -301,7 +301,7 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
         for len in [0, 7] {
             let error = refused(launch(32).declared(&declared, (&mut a, &b, 3.0), [len]));
             let LaunchError::Argument { error, .. } = error else { panic!("{error}") };
-            let found = (error.argument, error.is_local, error.needed, error.found);
+            let found = (error.argument, error.is_local, error.expected, error.found);
             assert_eq!(found, (0, true, 8, len as u64), "{error}");
         }
         assert_eq!(a.read().expect("a view")[..], [7.0; 32]);

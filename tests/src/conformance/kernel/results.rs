@@ -259,7 +259,7 @@ pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fix
     let mut groups = shared(&queue, &[0_u32; 63]);
     let error = refused(Launch::new(&queue, range([64], [8])).run_on(&ready, GroupOf, (&mut groups,)));
     let LaunchError::Argument { kernel, error } = error else { panic!("{error}") };
-    assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("group_of", 0, 64, 63));
+    assert_eq!((kernel.as_str(), error.argument, error.expected, error.found), ("group_of", 0, 64, 63));
 }
 
 /// The kernel declares the size of its groups.

@@ -104,7 +104,7 @@ impl Writer<'_> {
         if self.host || !is_shared {
             return format!("{name}[{index}]");
         }
-        let (memory, c) = (self.memory(array), self.stored(object.element));
+        let (memory, c) = (self.memory(array), self.memory_type(object.element));
         format!("*(volatile {memory}{c} *)&{name}[{index}]")
     }
 

@@ -39,7 +39,7 @@ impl Writer<'_> {
                 let mut load = self.element(*array, &index);
                 if let Some(check) = check {
                     // A conditional of narrow integers would have type `int`.
-                    load = format!("(({})({check} ? {load} : 0))", self.stored(expr.ty));
+                    load = format!("(({})({check} ? {load} : 0))", self.memory_type(expr.ty));
                 }
                 if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
             }

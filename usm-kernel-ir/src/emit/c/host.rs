@@ -61,15 +61,8 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, disjoint: bool) -> String {
     let rows = of_row(&kernel, &phases.homes);
     let barriers = kernel.body.iter().any(Stmt::has_barrier);
     let one_private = !barriers && kernel.private_bytes() > ON_STACK;
-    let mut host = Host {
-        writer,
-        needs_groups: needs_groups,
-        phases: &phases,
-        rows,
-        one_private,
-        ends: 0,
-        macros: String::new(),
-    };
+    let mut host =
+        Host { writer, needs_groups, phases: &phases, rows, one_private, ends: 0, macros: String::new() };
     host.function(disjoint);
     let Host { writer, macros, .. } = host;
     let helpers: String = writer.helpers.iter().map(String::as_str).collect();
@@ -157,7 +150,8 @@ impl Host<'_, '_> {
             match parameter {
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
-                    let (element, name) = (self.writer.stored(array.element), self.writer.array_name(*id));
+                    let (element, name) =
+                        (self.writer.memory_type(array.element), self.writer.array_name(*id));
                     let constant =
                         if matches!(array.space, Space::Read | Space::Constant(_)) { "const " } else { "" };
                     self.line(&format!("{constant}{element} *{restrict}{name} = usm_arrays[{pointers}];"));
@@ -166,7 +160,7 @@ impl Host<'_, '_> {
                 Parameter::Value(id) => {
                     let value = kernel.value(*id);
                     let name = format!("{}_p{}", plain(&value.name), id.0);
-                    let (ty, bits) = (self.writer.stored(value.ty), format!("usm_values[{}]", id.0));
+                    let (ty, bits) = (self.writer.memory_type(value.ty), format!("usm_values[{}]", id.0));
                     let bits = match value.ty {
                         Scalar::F32 => format!("as_float((uint){bits})"),
                         Scalar::F64 => format!("as_double({bits})"),
@@ -185,7 +179,7 @@ impl Host<'_, '_> {
         let barriers = kernel.body.iter().any(Stmt::has_barrier);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let name = self.writer.array_name(ArrayId(index as u32));
-            let element = self.writer.stored(array.element);
+            let element = self.writer.memory_type(array.element);
             match &array.space {
                 Space::Local(len) => {
                     let len = self.writer.expr(len);
@@ -273,7 +267,7 @@ impl Host<'_, '_> {
                         fails: exit_condition.is_some(),
                         failure: exit_condition,
                     };
-                    let end = self.writer.counting(*variable, [start, end, step], &round, 1);
+                    let end = self.writer.begin_counting(*variable, [start, end, step], &round, 1);
                     self.parts(body);
                     self.writer.end_counting(end, 1);
                 }
@@ -378,7 +372,7 @@ impl Host<'_, '_> {
             for (index, array) in kernel.arrays.iter().enumerate() {
                 if let Space::Private(len) = array.space {
                     let name = self.writer.array_name(ArrayId(index as u32));
-                    let line = format!("{} {name}[{}];", self.writer.stored(array.element), len.max(1));
+                    let line = format!("{} {name}[{}];", self.writer.memory_type(array.element), len.max(1));
                     self.line(&line);
                 }
             }
@@ -431,7 +425,7 @@ impl Host<'_, '_> {
     fn read(&self, expr: &Expr, used: &mut Vec<VarId>) {
         expr.for_each(&mut |expr| {
             if let ExprKind::Variable(variable) = expr.kind {
-                self.needed(variable, used);
+                self.add_needed(variable, used);
             }
         });
     }
@@ -446,11 +440,11 @@ impl Host<'_, '_> {
             }
         });
         for variable in variables {
-            self.needed(variable, used);
+            self.add_needed(variable, used);
         }
     }
 
-    fn needed(&self, variable: VarId, used: &mut Vec<VarId>) {
+    fn add_needed(&self, variable: VarId, used: &mut Vec<VarId>) {
         needed(self.writer.kernel, &self.phases.homes, variable, used);
     }
 }

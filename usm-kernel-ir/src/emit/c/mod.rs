@@ -139,7 +139,7 @@ impl<'k> Writer<'k> {
             breaks: Vec::new(),
             checks: None,
             host: false,
-            joint: Uniformity::of(kernel).together(kernel),
+            joint: Uniformity::of(kernel).find_joint(kernel),
             record_mask: 0,
             indices: 0,
             strip: Vec::new(),
@@ -201,7 +201,7 @@ impl<'k> Writer<'k> {
     }
 
     /// The type in memory and in parameters.
-    fn stored(&self, ty: Scalar) -> &'static str {
+    fn memory_type(&self, ty: Scalar) -> &'static str {
         self.ty(if ty == Scalar::Bool { Scalar::U8 } else { ty })
     }
 
@@ -221,7 +221,7 @@ impl<'k> Writer<'k> {
         let mut locals = String::new();
         for (index, array) in kernel.arrays.iter().enumerate() {
             let id = ArrayId(index as u32);
-            let (element, name) = (self.stored(array.element), self.array_name(id));
+            let (element, name) = (self.memory_type(array.element), self.array_name(id));
             match &array.space {
                 Space::Local(_) if open_cl => parameters.push(format!("__local {element} *{name}")),
                 Space::Local(_) => {
@@ -271,7 +271,7 @@ impl<'k> Writer<'k> {
             parameters.push(match parameter {
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
-                    let (element, name) = (self.stored(array.element), self.array_name(*id));
+                    let (element, name) = (self.memory_type(array.element), self.array_name(*id));
                     let memory = match (&array.space, open_cl) {
                         (Space::Constant(_), true) => "__constant ",
                         (_, true) => "__global ",
@@ -291,7 +291,7 @@ impl<'k> Writer<'k> {
                 }
                 Parameter::Value(id) => {
                     let value = kernel.value(*id);
-                    format!("const {} {}_p{}", self.stored(value.ty), plain(&value.name), id.0)
+                    format!("const {} {}_p{}", self.memory_type(value.ty), plain(&value.name), id.0)
                 }
             });
         }

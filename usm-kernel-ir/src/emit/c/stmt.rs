@@ -122,7 +122,7 @@ impl Writer<'_> {
                 let bounds = [start, end, step];
                 let is_twice = self.loop_of_32_bits(*variable, bounds, body, depth);
                 let inside = depth + usize::from(is_twice);
-                let end = self.counting(*variable, bounds, &round, inside);
+                let end = self.begin_counting(*variable, bounds, &round, inside);
                 self.block(body, inside + 2);
                 self.end_counting(end, inside);
                 if is_twice {
@@ -186,7 +186,7 @@ impl Writer<'_> {
     }
 
     /// Writes the head of a counting loop, up to its statements.
-    pub(super) fn counting(
+    pub(super) fn begin_counting(
         &mut self,
         variable: VarId,
         [start, end, step]: [&Expr; 3],

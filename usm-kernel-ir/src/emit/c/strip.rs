@@ -71,13 +71,14 @@ impl<'k> Strips<'k> {
         let mut lists = Vec::new();
         collect(&strips.pieces, false, &mut lists);
         for (place, (stmts, _)) in lists.iter().enumerate() {
-            for id in named(stmts) {
+            for id in variables_of(stmts) {
                 let is_phase = homes.get(id.0 as usize) == Some(&Home::Phase);
                 if !is_phase || strips.arrays.contains(&id) || strips.counters.contains(&id) {
                     continue;
                 }
                 let others = lists.iter().enumerate().filter(|(other, _)| *other != place);
-                let is_in_others = others.into_iter().any(|(_, (stmts, _))| named(stmts).contains(&id));
+                let is_in_others =
+                    others.into_iter().any(|(_, (stmts, _))| variables_of(stmts).contains(&id));
                 let lives_on = lists[place].1 && !begins_with(stmts, id);
                 if is_in_others || lives_on {
                     strips.arrays.push(id);
@@ -148,7 +149,7 @@ fn collect<'p, 'k>(pieces: &'p [Piece<'k>], inside: bool, lists: &mut Vec<(&'p [
 }
 
 /// The variables that statements set or read.
-fn named(stmts: &[&Stmt]) -> Vec<VarId> {
+fn variables_of(stmts: &[&Stmt]) -> Vec<VarId> {
     let mut variables = Vec::new();
     for stmt in stmts {
         let stmts = core::slice::from_ref(*stmt);
@@ -166,7 +167,7 @@ fn named(stmts: &[&Stmt]) -> Vec<VarId> {
 
 /// Whether statements set a variable before anything else.
 fn begins_with(stmts: &[&Stmt], id: VarId) -> bool {
-    let first = stmts.iter().find(|stmt| named(&[**stmt]).contains(&id));
+    let first = stmts.iter().find(|stmt| variables_of(&[**stmt]).contains(&id));
     first.is_some_and(|stmt| match &stmt.kind {
         StmtKind::Set(variable, value) if *variable == id => {
             let mut reads = false;
@@ -226,7 +227,7 @@ impl<'k> Host<'_, 'k> {
                     self.recompute(bounds);
                     let failure = self.writer.checks.map(|_| "usm_failed".to_string());
                     let round = Round { asks: true, failure, ..Round::default() };
-                    let end = self.writer.counting(*variable, *bounds, &round, 1);
+                    let end = self.writer.begin_counting(*variable, *bounds, &round, 1);
                     self.pieces(pieces, strips, [from, lanes]);
                     self.writer.end_counting(end, 1);
                     self.line("}");

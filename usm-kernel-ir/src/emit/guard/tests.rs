@@ -1,11 +1,9 @@
 //! Planted guards: what becomes a bound at each level, and what items ask.
 
-extern crate std;
-
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use super::{Guards, Level, Site};
 use crate::kernel::{

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::names::stored;
+use super::names::memory_type;
 use super::{WRITTEN, Writer};
 use crate::kernel::{ArrayId, Parameter, Space, ValueId};
 use crate::scalar::Scalar;
@@ -83,7 +83,7 @@ impl Writer<'_> {
     fn array_argument(&self, id: ArrayId, texts: &mut Texts) {
         let (kernel, path, array) = (self.kernel, self.path, self.kernel.array(id));
         // Any byte is valid in an array of bools, and one that is not zero is true.
-        let element = stored(array.element);
+        let element = memory_type(array.element);
         let (argument, form, view) = match &array.space {
             Space::Write => (
                 format!("Write<{element}>"),
@@ -124,7 +124,7 @@ impl Writer<'_> {
             return;
         }
         let value = self.kernel.value(id);
-        let ty = if value.is_size { "usize" } else { stored(value.ty) };
+        let ty = if value.is_size { "usize" } else { memory_type(value.ty) };
         texts.argument(&format!("{path}::Value<{ty}>"), ty, ty);
         let name = format!("__p{}", id.0);
         texts.parameter(name.clone(), &name, ty.to_string());

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::Writer;
 use super::arguments::Texts;
-use super::names::{count_users, stored, zero_stored};
+use super::names::{count_users, memory_type, zero_stored};
 use crate::kernel::{ArrayId, ExprKind, Space, ValueId, VarId};
 use crate::phase::Home;
 use crate::scalar::Scalar;
@@ -19,7 +19,7 @@ impl Writer<'_> {
         let kernel = self.kernel;
         for (index, array) in kernel.arrays.iter().enumerate() {
             let Space::Local(len) = &array.space else { continue };
-            let (name, element) = (self.array(ArrayId(index as u32)), stored(array.element));
+            let (name, element) = (self.array(ArrayId(index as u32)), memory_type(array.element));
             texts.memory += &format!("{}::Local<{element}>, ", self.path);
             texts.memory_views += &format!("&mut [{element}], ");
             texts.memory_names += &format!("{name}, ");
@@ -43,8 +43,8 @@ impl Writer<'_> {
     pub(super) fn private_memory(&self, texts: &mut Texts) {
         texts.splits += self.log_arrays();
         let privates = self.values_across_phases();
-        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| stored(*one) == stored(*two)) {
-            let element = stored(of_type[0].1);
+        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| memory_type(*one) == memory_type(*two)) {
+            let element = memory_type(of_type[0].1);
             texts.memory += &format!("{}::Private<{element}>, ", self.path);
             texts.memory_views += &format!("{}::PrivateArrays<'_, {element}>, ", self.path);
             texts.memory_names += &format!("__kept_{element}, ");
@@ -58,7 +58,7 @@ impl Writer<'_> {
     }
 
     fn private_value(&self, (name, ty, len): &(String, Scalar, u64), texts: &mut Texts) {
-        let (name, element) = (format!("__kept_{name}"), stored(*ty));
+        let (name, element) = (format!("__kept_{name}"), memory_type(*ty));
         texts.splits += &format!("let ({name}, __rest) = __rest.split_at_mut(__group.size() * {len});\n");
         // In arrays of constant size, the compiler sees that items are inside.
         match self.constant_items() {
@@ -88,7 +88,7 @@ impl Writer<'_> {
             (self.array(id), array.element, len)
         });
         let mut values: Vec<(String, Scalar, u64)> = variables.chain(arrays).collect();
-        values.sort_by_key(|(_, element, _)| stored(*element));
+        values.sort_by_key(|(_, element, _)| memory_type(*element));
         values
     }
 

@@ -14,9 +14,9 @@ mod names;
 mod phase;
 mod piece;
 mod proof;
-mod rounds;
 mod stmt;
 mod structure;
+mod unroll;
 
 use alloc::format;
 use alloc::string::{String, ToString};

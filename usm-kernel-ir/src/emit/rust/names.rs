@@ -10,7 +10,7 @@ use crate::scalar::{Literal, Scalar};
 
 pub(super) fn rust_literal(literal: Literal) -> String {
     match literal.ty {
-        ty if ty.is_half() => format!("{}::from_bits({})", stored(ty), literal.bits),
+        ty if ty.is_half() => format!("{}::from_bits({})", memory_type(ty), literal.bits),
         Scalar::Bool => (literal.bits != 0).to_string(),
         Scalar::F32 if literal.to_f32().is_finite() => format!("({:?}_f32)", literal.to_f32()),
         Scalar::F64 if literal.to_f64().is_finite() => format!("({:?}_f64)", literal.to_f64()),
@@ -30,7 +30,7 @@ pub(super) const fn rust_type(ty: Scalar) -> &'static str {
     }
 }
 
-pub(super) const fn stored(ty: Scalar) -> &'static str {
+pub(super) const fn memory_type(ty: Scalar) -> &'static str {
     if matches!(ty, Scalar::Bool) { "u8" } else { rust_type(ty) }
 }
 

@@ -34,7 +34,7 @@ impl Writer<'_> {
                     self.line("}");
                 }
                 Part::For(variable, [start, end, step], body) => {
-                    self.counting(*variable, [start, end, step]);
+                    self.begin_counting(*variable, [start, end, step]);
                     self.parts(body);
                     self.line("}");
                 }
@@ -46,7 +46,7 @@ impl Writer<'_> {
     }
 
     /// Writes the head of a counting loop.
-    pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
+    pub(super) fn begin_counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
         let ty = rust_type(self.kernel.variable(variable).ty);
         let (name, start, end) = (self.variable(variable), self.expr(start), self.expr(end));
         if matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1) {
@@ -237,7 +237,7 @@ impl Writer<'_> {
         self.declare_again(&[start, end, step]);
         let ty = kernel.variable(*variable).ty;
         self.line(&format!("let mut {}: {} = {};", self.variable(*variable), rust_type(ty), zero(ty)));
-        self.counting(*variable, [start, end, step]);
+        self.begin_counting(*variable, [start, end, step]);
         self.line(&format!("for __local_id_{last} in (&__axis_{last}).again() {{"));
         let base = self.base(last);
         self.line(&format!(

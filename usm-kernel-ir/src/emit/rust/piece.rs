@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::super::guard::{Bound, Condition, Guards, Level, Site};
-use super::names::{stored, zero_stored};
+use super::names::{memory_type, zero_stored};
 use super::{Writer, extreme};
 use crate::kernel::{ArrayId, Query, Space, Stmt, for_each};
 
@@ -159,7 +159,7 @@ impl<'k> Writer<'k> {
         for (index, array) in self.kernel.arrays.iter().enumerate() {
             let Space::Private(len) = array.space else { continue };
             if !self.is_kept(ArrayId(index as u32)) {
-                let (element, zero) = (stored(array.element), zero_stored(array.element));
+                let (element, zero) = (memory_type(array.element), zero_stored(array.element));
                 self.line(&format!("let mut __a{index}: [{element}; {len}] = [{zero}; {len}];"));
             }
         }

@@ -181,14 +181,14 @@ impl<'k> Numbers<'k> {
             }
             Condition::Any(lists) => {
                 // The numbers of a list that does not hold may not fit.
-                let any: Vec<String> = lists.iter().map(|list| self.scoped(list)).collect();
+                let any: Vec<String> = lists.iter().map(|list| self.scope(list)).collect();
                 format!("({})", any.join(" || "))
             }
         }
     }
 
     /// Conditions whose numbers no other condition uses.
-    fn scoped(&mut self, conditions: &[Condition]) -> String {
+    fn scope(&mut self, conditions: &[Condition]) -> String {
         let block = self.blocks;
         self.blocks += 1;
         let exit = core::mem::replace(&mut self.exit, format!("break '__any_{block} false"));

@@ -43,7 +43,7 @@ impl Writer<'_> {
                 self.inner(body, item);
             }
             StmtKind::For { variable, start, end, step, body } => {
-                self.counting(*variable, [start, end, step]);
+                self.begin_counting(*variable, [start, end, step]);
                 self.inner(body, item);
             }
             StmtKind::Break => self.line("break;"),
@@ -121,7 +121,7 @@ impl Writer<'_> {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
         let whole = if self.kernel.array(array).space == Space::Write {
-            self.borrowed(array, &slice)
+            self.borrow(array, &slice)
         } else {
             format!("&mut {slice}[..]")
         };
@@ -146,7 +146,7 @@ impl Writer<'_> {
             return format!("({atomic}).load(::core::sync::atomic::Ordering::Relaxed)");
         }
         if self.kernel.array(array).space == Space::Write {
-            let whole = self.borrowed(array, &slice);
+            let whole = self.borrow(array, &slice);
             if counts {
                 // The array is borrowed for the load alone.
                 return format!(

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Writer;
-use super::names::stored;
+use super::names::memory_type;
 use crate::kernel::{ArrayId, Parameter, Space, ValueId};
 
 impl Writer<'_> {
@@ -51,7 +51,7 @@ impl Writer<'_> {
         let fields = structure.fields.iter().zip(values);
         fields
             .map(|((name, ty), value)| {
-                (format!("__p{}", value.0), format!("__s{}.{name}", id.0), stored(*ty).into())
+                (format!("__p{}", value.0), format!("__s{}.{name}", id.0), memory_type(*ty).into())
             })
             .collect()
     }
@@ -67,7 +67,7 @@ impl Writer<'_> {
         let Some((structure, arrays)) = self.kernel.columns(id) else { return Vec::new() };
         let bytes = structure.bytes();
         let one = |column: &ArrayId| {
-            let element = stored(self.kernel.array(*column).element);
+            let element = memory_type(self.kernel.array(*column).element);
             let view = match self.kernel.array(*column).space {
                 Space::Write => format!("&[{}::SharedElement<{element}>]", self.path),
                 _ => format!("&[{element}]"),
@@ -79,7 +79,7 @@ impl Writer<'_> {
     }
 
     /// A written array for one access.
-    pub(super) fn borrowed(&self, id: ArrayId, name: &str) -> String {
+    pub(super) fn borrow(&self, id: ArrayId, name: &str) -> String {
         if self.is_column(id) { name.into() } else { format!("F::reborrow(&mut {name})") }
     }
 }

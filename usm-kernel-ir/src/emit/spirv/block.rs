@@ -55,7 +55,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn load_by(&mut self, access: MemoryAccess, pointer: Word, ty: Scalar) -> Word {
-        let memory_type = self.stored(ty);
+        let memory_type = self.memory_type(ty);
         let alignment = [Operand::LiteralBit32(ty.bytes() as u32)];
         let value = self.builder.load(memory_type, None, pointer, Some(access), alignment);
         let value = value.expect("a block is open");
@@ -84,7 +84,7 @@ impl Writer<'_> {
 
     pub(super) fn element(&mut self, array: ArrayId, index: Word) -> Word {
         let object = self.kernel.array(array);
-        let (base, element) = (self.arrays[array.0 as usize], self.stored(object.element));
+        let (base, element) = (self.arrays[array.0 as usize], self.memory_type(object.element));
         let class = match object.space {
             Space::Constant(_) => StorageClass::UniformConstant,
             Space::Local(_) => StorageClass::Workgroup,

@@ -13,7 +13,7 @@ impl Writer<'_> {
         if from.is_half() {
             let wide = self.op(Op::UConvert, bits, &[value]);
             let wide = if from == Scalar::F16 {
-                self.widened(wide)
+                self.widen(wide)
             } else {
                 self.on_bits(Op::ShiftLeftLogical, wide, 16)
             };
@@ -21,9 +21,9 @@ impl Writer<'_> {
         }
         let word = self.op(Op::Bitcast, bits, &[value]);
         let narrow = if to == Scalar::F16 {
-            self.narrowed(word)
+            self.narrow(word)
         } else {
-            let normal = self.rounded(word, 16, 0);
+            let normal = self.round_half(word, 16, 0);
             let high = self.on_bits(Op::ShiftRightLogical, word, 16);
             let quiet = self.on_bits(Op::BitwiseOr, high, 0x40);
             let size = self.on_bits(Op::BitwiseAnd, word, 0x7fff_ffff);
@@ -32,7 +32,7 @@ impl Writer<'_> {
         self.op(Op::UConvert, ty, &[narrow])
     }
 
-    fn widened(&mut self, word: Word) -> Word {
+    fn widen(&mut self, word: Word) -> Word {
         let (bits, float) = (self.ty(Scalar::U32), self.ty(Scalar::F32));
         let sign = self.on_bits(Op::BitwiseAnd, word, 0x8000);
         let sign = self.on_bits(Op::ShiftLeftLogical, sign, 16);
@@ -52,12 +52,12 @@ impl Writer<'_> {
         self.op(Op::BitwiseOr, bits, &[sign, result])
     }
 
-    fn narrowed(&mut self, word: Word) -> Word {
+    fn narrow(&mut self, word: Word) -> Word {
         let (bits, float) = (self.ty(Scalar::U32), self.ty(Scalar::F32));
         let sign = self.on_bits(Op::ShiftRightLogical, word, 16);
         let sign = self.on_bits(Op::BitwiseAnd, sign, 0x8000);
         let size = self.on_bits(Op::BitwiseAnd, word, 0x7fff_ffff);
-        let normal = self.rounded(size, 13, 0x3800_0000);
+        let normal = self.round_half(size, 13, 0x3800_0000);
         // In 0.5 plus a small number, the lowest bits count the least steps.
         let (half, small) = (self.constant(Literal::f32(0.5)), self.op(Op::Bitcast, float, &[size]));
         let small = self.op(Op::FAdd, float, &[small, half]);
@@ -71,7 +71,7 @@ impl Writer<'_> {
     }
 
     /// Subtracts a number, and shifts bits out to the nearest, of two to the even one.
-    fn rounded(&mut self, word: Word, shift: u64, less: u64) -> Word {
+    fn round_half(&mut self, word: Word, shift: u64, less: u64) -> Word {
         let odd = self.on_bits(Op::ShiftRightLogical, word, shift);
         let odd = self.on_bits(Op::BitwiseAnd, odd, 1);
         let sum = self.on_bits(Op::ISub, word, less);

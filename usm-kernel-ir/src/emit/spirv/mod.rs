@@ -78,7 +78,7 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
             checks: entry.checks.as_ref(),
             record: 0,
             failure: 0,
-            joint: Uniformity::of(kernel).together(kernel),
+            joint: Uniformity::of(kernel).find_joint(kernel),
             record_mask: 0,
             builder,
             extension,
@@ -152,7 +152,7 @@ impl Writer<'_> {
     }
 
     /// The type in memory.
-    fn stored(&mut self, ty: Scalar) -> Word {
+    fn memory_type(&mut self, ty: Scalar) -> Word {
         self.ty(if ty == Scalar::Bool { Scalar::U8 } else { ty })
     }
 
@@ -228,10 +228,10 @@ impl Writer<'_> {
                     } else {
                         StorageClass::CrossWorkgroup
                     };
-                    let element = self.stored(array.element);
+                    let element = self.memory_type(array.element);
                     self.pointer(class, element)
                 }
-                Parameter::Value(id) => self.stored(kernel.value(*id).ty),
+                Parameter::Value(id) => self.memory_type(kernel.value(*id).ty),
             });
         }
         let word = self.ty(Scalar::U64);
@@ -243,7 +243,7 @@ impl Writer<'_> {
         }
         for array in &kernel.arrays {
             if matches!(array.space, Space::Local(_)) {
-                let element = self.stored(array.element);
+                let element = self.memory_type(array.element);
                 types.push(self.pointer(StorageClass::Workgroup, element));
             }
         }
@@ -254,13 +254,13 @@ impl Writer<'_> {
     fn declare_variables(&mut self) {
         let kernel = self.kernel;
         for variable in &kernel.variables {
-            let ty = self.stored(variable.ty);
+            let ty = self.memory_type(variable.ty);
             let pointer = self.pointer(StorageClass::Function, ty);
             self.variables.push(self.builder.variable(pointer, None, StorageClass::Function, None));
         }
         for (index, array) in kernel.arrays.iter().enumerate() {
             if let Space::Private(len) = array.space {
-                let element = self.stored(array.element);
+                let element = self.memory_type(array.element);
                 let len = self.constant(Literal::integer(Scalar::U64, len.max(1)));
                 let ty = self.builder.type_array(element, len);
                 let pointer = self.pointer(StorageClass::Function, ty);

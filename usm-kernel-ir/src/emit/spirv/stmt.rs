@@ -111,7 +111,7 @@ impl Writer<'_> {
                 self.begin(Some(end));
             }
             StmtKind::For { variable, start, end, step, body } => {
-                self.counting(*variable, [start, end, step], body, is_together);
+                self.count(*variable, [start, end, step], body, is_together);
             }
             StmtKind::Break => {
                 if let Some((_, end)) = self.loops.last().copied() {
@@ -153,13 +153,7 @@ impl Writer<'_> {
         self.begin(Some(goes_on));
     }
 
-    fn counting(
-        &mut self,
-        variable: VarId,
-        [start, end, step]: [&Expr; 3],
-        body: &[Stmt],
-        is_together: bool,
-    ) {
+    fn count(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], body: &[Stmt], is_together: bool) {
         let (pointer, scalar) = self.variable(variable);
         let (start, last, step) = (self.expr(start), self.expr(end), self.expr(step));
         let (ty, bool) = (self.ty(scalar), self.ty(Scalar::Bool));

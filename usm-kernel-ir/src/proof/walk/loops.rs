@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Facts, Guard, Info, Jumps, NESTED, NODES, Needs, State, Walker, add_to, assigned};
+use super::{Facts, Guard, Info, Jumps, NESTED, NODES, Needs, State, Walker, add_to, find_assigned};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
 use crate::proof::claim::Condition;
@@ -35,7 +35,7 @@ impl Walker<'_> {
     ) {
         let barriers = stmt.has_barrier();
         let mut set = Vec::new();
-        assigned(body, &mut set);
+        find_assigned(body, &mut set);
         let before = state.clone();
         let mut heads = Vec::new();
         self.jumps.push(Jumps::default());
@@ -94,7 +94,7 @@ impl Walker<'_> {
         condition: &Expr,
         state: &mut State,
     ) -> Vec<(VarId, Facts)> {
-        let mut counters = self.changing(body, before, state);
+        let mut counters = self.find_changing(body, before, state);
         let mut bounds: Vec<Option<(Number, Needs)>> = Vec::new();
         while !counters.is_empty() {
             let mut inside = state.clone();
@@ -168,9 +168,9 @@ impl Walker<'_> {
 
     /// Sets the variables that quotients make smaller to what is known of them, and returns those
     /// that only grow or only shrink by a step that is the same in all rounds.
-    fn changing(&mut self, body: &[Stmt], before: &State, state: &mut State) -> Vec<Counter> {
+    fn find_changing(&mut self, body: &[Stmt], before: &State, state: &mut State) -> Vec<Counter> {
         let mut set = Vec::new();
-        assigned(body, &mut set);
+        find_assigned(body, &mut set);
         let mut counters = Vec::new();
         let mut countdowns = Vec::new();
         for variable in set {

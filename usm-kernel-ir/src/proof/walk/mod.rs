@@ -139,7 +139,7 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
 }
 
 fn claims_as_is(kernel: &Kernel) -> Result<Claims, Refusal> {
-    let mut walker = walked(kernel);
+    let mut walker = walk(kernel);
     if let Some(place) = walker.too_many {
         return Err(Refusal::new(place, race::TOO_MANY));
     }
@@ -150,10 +150,10 @@ fn claims_as_is(kernel: &Kernel) -> Result<Claims, Refusal> {
 /// [`claims`] for indices only, which can be proven of kernels with races too.
 #[must_use]
 pub fn bounds(kernel: &Kernel) -> Claims {
-    Claims { bounds: walked(kernel).bounds, ..Claims::default() }
+    Claims { bounds: walk(kernel).bounds, ..Claims::default() }
 }
 
-fn walked(kernel: &Kernel) -> Walker<'_> {
+fn walk(kernel: &Kernel) -> Walker<'_> {
     let mut walker = Walker {
         kernel,
         uniformity: Uniformity::of(kernel),
@@ -291,8 +291,8 @@ impl Walker<'_> {
             (false, true) => *state = one,
             _ => {
                 let mut set = Vec::new();
-                assigned(then, &mut set);
-                assigned(other, &mut set);
+                find_assigned(then, &mut set);
+                find_assigned(other, &mut set);
                 for variable in set {
                     let place = variable.0 as usize;
                     let both = (one.variables[place].take(), two.variables[place].take());
@@ -409,7 +409,7 @@ pub(super) fn unknown(mut conditions: Vec<Condition>) -> Vec<Condition> {
 }
 
 /// The variables that a block sets.
-fn assigned(body: &[Stmt], set: &mut Vec<VarId>) {
+fn find_assigned(body: &[Stmt], set: &mut Vec<VarId>) {
     for stmt in body {
         if let Some(variable) = stmt.sets() {
             if !set.contains(&variable) {
@@ -417,7 +417,7 @@ fn assigned(body: &[Stmt], set: &mut Vec<VarId>) {
             }
         }
         for block in stmt.blocks() {
-            assigned(block, set);
+            find_assigned(block, set);
         }
     }
 }

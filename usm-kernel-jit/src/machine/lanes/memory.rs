@@ -51,10 +51,10 @@ impl Writer<'_> {
     }
 
     /// The lanes in reverse order.
-    fn reversed(&mut self, ty: Scalar, values: &[Value]) -> Vec<Value> {
+    fn reverse(&mut self, ty: Scalar, values: &[Value]) -> Vec<Value> {
         let bytes = ty.bytes() as usize;
         let order = core::array::from_fn(|place| (16 - bytes - place / bytes * bytes + place % bytes) as u8);
-        values.iter().rev().map(|value| self.shuffled(*value, *value, order)).collect()
+        values.iter().rev().map(|value| self.shuffle(*value, *value, order)).collect()
     }
 
     pub(super) fn load_lanes(&mut self, row: &mut Row, id: ArrayId, index: &Expr) -> Vec<Value> {
@@ -68,7 +68,7 @@ impl Writer<'_> {
                 let last = self.builder.ins().iadd_imm_s(first, 1 - LANES as i64);
                 let address = self.address_at(id, last);
                 let values = self.load_row(ty, address);
-                self.reversed(ty, &values)
+                self.reverse(ty, &values)
             }
             index => self.by_lane(ty, |writer, lane| {
                 let index = writer.lane(&index, Scalar::U64, lane);
@@ -92,7 +92,7 @@ impl Writer<'_> {
                     if step == 1 { first } else { self.builder.ins().iadd_imm_s(first, 1 - LANES as i64) };
                 let address = self.address_at(id, first);
                 let values = self.spread(value.clone(), ty);
-                let values = if step == 1 { values } else { self.reversed(ty, &values) };
+                let values = if step == 1 { values } else { self.reverse(ty, &values) };
                 self.store_row(ty, address, &values);
             }
             index => {

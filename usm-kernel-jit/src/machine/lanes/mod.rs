@@ -18,7 +18,7 @@ use usm_kernel_ir::{
 use crate::machine::function::Writer;
 use crate::machine::operate::integer_condition;
 use crate::machine::stmt::operator;
-use crate::machine::variables::named;
+use crate::machine::variables::name_variables;
 pub(crate) use shape::{Shape, Shapes};
 
 /// Number of items that run at once.
@@ -63,7 +63,7 @@ impl Writer<'_> {
                     }
                 }
                 Home::Kept => {
-                    let (ty, address) = self.kept(*variable);
+                    let (ty, address) = self.kept_place(*variable);
                     let values = self.load_row(ty, address);
                     self.give_lanes(row, *variable, values);
                 }
@@ -75,7 +75,7 @@ impl Writer<'_> {
         }
         for variable in used {
             if self.home_of(*variable) == Home::Kept && sets.contains(variable) {
-                let (ty, address) = self.kept(*variable);
+                let (ty, address) = self.kept_place(*variable);
                 let values = self.take_lanes(row, *variable);
                 self.store_row(ty, address, &values);
             }
@@ -110,7 +110,7 @@ impl Writer<'_> {
             }
             StmtKind::For { variable, start, end, step, body } => {
                 let (bounds, asks) = ([start, end, step], !stmt.is_short_loop());
-                self.counting(*variable, bounds, asks, |writer| writer.block_lanes(row, body));
+                self.count_loop(*variable, bounds, asks, |writer| writer.block_lanes(row, body));
             }
             StmtKind::Atomic { operation, array, index, value, old } => {
                 let (index, value) = (self.lanes(row, index), self.lanes(row, value));
@@ -172,7 +172,7 @@ impl Writer<'_> {
 
     /// A condition that the items may decide differently.
     fn branch_lanes(&mut self, row: &mut Row, stmt: &Stmt, condition: &Expr, blocks: [&[Stmt]; 2]) {
-        let [all, none] = self.decided(row, condition);
+        let [all, none] = self.decide(row, condition);
         let [then, perhaps, other, divergent, out] = [(); 5].map(|()| self.builder.create_block());
         self.builder.ins().brif(all, then, &[], perhaps, &[]);
         self.builder.switch_to_block(perhaps);
@@ -191,10 +191,10 @@ impl Writer<'_> {
 
     /// Whether a condition is true for all items, and whether it is false for all. If neither is
     /// known, they may still agree.
-    fn decided(&mut self, row: &mut Row, condition: &Expr) -> [Value; 2] {
+    fn decide(&mut self, row: &mut Row, condition: &Expr) -> [Value; 2] {
         match &condition.kind {
             ExprKind::Unary(Unary::Not, operand) if operand.ty == Scalar::Bool => {
-                let [all, none] = self.decided(row, operand);
+                let [all, none] = self.decide(row, operand);
                 return [none, all];
             }
             ExprKind::Binary {
@@ -202,7 +202,7 @@ impl Writer<'_> {
                 left,
                 right,
             } => {
-                let [[all, none], [too, neither]] = [left, right].map(|side| self.decided(row, side));
+                let [[all, none], [too, neither]] = [left, right].map(|side| self.decide(row, side));
                 let ins = self.builder.ins();
                 return if matches!(operator, Binary::AndThen | Binary::And) {
                     [ins.band(all, too), self.builder.ins().bor(none, neither)]
@@ -271,7 +271,7 @@ impl Writer<'_> {
     /// Runs a statement one item after the other.
     fn one_by_one(&mut self, row: &mut Row, stmt: &Stmt) {
         let (mut reads, mut sets) = (Vec::new(), Vec::new());
-        named(stmt, &mut reads, &mut sets);
+        name_variables(stmt, &mut reads, &mut sets);
         let mut variables: Vec<VarId> = reads.into_iter().chain(sets.iter().copied()).collect();
         variables.sort_unstable();
         variables.dedup();

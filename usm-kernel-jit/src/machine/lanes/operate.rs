@@ -40,7 +40,7 @@ impl Writer<'_> {
             ExprKind::Binary { operator, left, right } => {
                 let (one, two) = (self.lanes(row, left), self.lanes(row, right));
                 if matches!(operator, Binary::Shl | Binary::Shr) {
-                    return self.shifted(*operator, left.ty, one, (two, right.ty));
+                    return self.shift(*operator, left.ty, one, (two, right.ty));
                 }
                 self.operate_lanes(*operator, left.ty, one, two)
             }
@@ -61,7 +61,7 @@ impl Writer<'_> {
                     let value = self.lanes(row, side);
                     self.spread(value, expr.ty)
                 });
-                self.blended(&masks, &then, &other)
+                self.blend(&masks, &then, &other)
             }
             ExprKind::Math(function, arguments) => {
                 let values: Vec<Lanes> = arguments.iter().map(|argument| self.lanes(row, argument)).collect();
@@ -76,7 +76,7 @@ impl Writer<'_> {
     }
 
     /// The first value where a mask is set, otherwise the second.
-    fn blended(&mut self, masks: &[Value], one: &[Value], two: &[Value]) -> Vec<Value> {
+    fn blend(&mut self, masks: &[Value], one: &[Value], two: &[Value]) -> Vec<Value> {
         let mut out = Vec::new();
         for ((mask, one), two) in masks.iter().zip(one).zip(two) {
             let ty = self.builder.func.dfg.value_type(*one);
@@ -88,7 +88,7 @@ impl Writer<'_> {
         out
     }
 
-    fn paired(
+    fn pair(
         &mut self,
         ty: Scalar,
         sides: [Lanes; 2],
@@ -121,7 +121,7 @@ impl Writer<'_> {
         let out = if operator.compares() { Scalar::Bool } else { ty };
         let narrow = lane_bytes(ty) == 1;
         match operator {
-            _ if ty == Scalar::Bool => self.paired(ty, [one, two], |writer, one, two| {
+            _ if ty == Scalar::Bool => self.pair(ty, [one, two], |writer, one, two| {
                 let ins = writer.builder.ins();
                 match operator {
                     Binary::And | Binary::AndThen => ins.band(one, two),
@@ -134,7 +134,7 @@ impl Writer<'_> {
                 }
             }),
             _ if operator.compares() => {
-                let masks = self.compared(operator, ty, [one, two]);
+                let masks = self.compare_lanes(operator, ty, [one, two]);
                 self.masks(ty, masks)
             }
             Binary::Min | Binary::Max if ty.is_float() => {
@@ -147,24 +147,24 @@ impl Writer<'_> {
                     masks.push(self.builder.ins().bor(nan, less));
                 }
                 if operator == Binary::Min {
-                    self.blended(&masks, &one, &two)
+                    self.blend(&masks, &one, &two)
                 } else {
-                    self.blended(&masks, &two, &one)
+                    self.blend(&masks, &two, &one)
                 }
             }
             Binary::Min | Binary::Max if lane_bytes(ty) == 8 => {
-                let masks = self.compared(Binary::Lt, ty, [one.clone(), two.clone()]);
+                let masks = self.compare_lanes(Binary::Lt, ty, [one.clone(), two.clone()]);
                 let [one, two] = [one, two].map(|side| self.spread(side, ty));
                 if operator == Binary::Min {
-                    self.blended(&masks, &one, &two)
+                    self.blend(&masks, &one, &two)
                 } else {
-                    self.blended(&masks, &two, &one)
+                    self.blend(&masks, &two, &one)
                 }
             }
             Binary::Rem => self.combine_lanes(operator, ty, out, one, two),
             Binary::Div if !ty.is_float() => self.combine_lanes(operator, ty, out, one, two),
             Binary::Mul if narrow => self.combine_lanes(operator, ty, out, one, two),
-            _ => self.paired(ty, [one, two], |writer, one, two| {
+            _ => self.pair(ty, [one, two], |writer, one, two| {
                 let (ins, signed) = (writer.builder.ins(), ty.is_signed());
                 match (operator, ty.is_float()) {
                     (Binary::Add, true) => ins.fadd(one, two),
@@ -187,7 +187,7 @@ impl Writer<'_> {
     }
 
     /// Shift amounts have their own type.
-    fn shifted(&mut self, operator: Binary, ty: Scalar, one: Lanes, two: (Lanes, Scalar)) -> Vec<Value> {
+    fn shift(&mut self, operator: Binary, ty: Scalar, one: Lanes, two: (Lanes, Scalar)) -> Vec<Value> {
         let (Lanes::One(amount), 2..) = (&two.0, lane_bytes(ty)) else {
             return self.one_after_another(ty, &[(one, ty), two], |writer, values| {
                 writer.operate(operator, ty, values[0], values[1])
@@ -219,7 +219,7 @@ impl Writer<'_> {
     }
 
     /// Masks as wide as the operands.
-    fn compared(&mut self, operator: Binary, ty: Scalar, sides: [Lanes; 2]) -> Vec<Value> {
+    fn compare_lanes(&mut self, operator: Binary, ty: Scalar, sides: [Lanes; 2]) -> Vec<Value> {
         let orders = !matches!(operator, Binary::Eq | Binary::Ne);
         // No vector instruction orders unsigned words of 64 bits; with the highest bit inverted
         // they compare as signed.
@@ -228,7 +228,7 @@ impl Writer<'_> {
             let top = self.number(i64::MIN);
             self.builder.ins().splat(types::I64X2, top)
         });
-        self.paired(ty, sides, |writer, one, two| {
+        self.pair(ty, sides, |writer, one, two| {
             if ty.is_float() {
                 return writer.builder.ins().fcmp(float_condition(operator), one, two);
             }
@@ -249,7 +249,7 @@ impl Writer<'_> {
                 let mut wide = Vec::new();
                 for value in values {
                     wide.push(self.builder.ins().fvpromote_low(value));
-                    let high = self.shuffled(
+                    let high = self.shuffle(
                         value,
                         value,
                         [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -264,7 +264,7 @@ impl Writer<'_> {
                 for pair in values.chunks_exact(2) {
                     let [low, high] = [pair[0], pair[1]].map(|value| self.builder.ins().fvdemote(value));
                     let order = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
-                    narrow.push(self.shuffled(low, high, order));
+                    narrow.push(self.shuffle(low, high, order));
                 }
                 narrow
             }
@@ -299,7 +299,7 @@ impl Writer<'_> {
             }
             (_, Scalar::Bool) if from.is_integer() => {
                 let zero = self.spread_zero(from);
-                let masks = self.compared(Binary::Ne, from, [value, Lanes::Many(zero)]);
+                let masks = self.compare_lanes(Binary::Ne, from, [value, Lanes::Many(zero)]);
                 self.masks(from, masks)
             }
             _ if from.is_integer() && to.is_integer() => {
@@ -309,7 +309,7 @@ impl Writer<'_> {
                     bytes *= 2;
                 }
                 while bytes > want {
-                    values = self.narrowed(values, bytes as usize, integers(bytes / 2));
+                    values = self.narrow(values, bytes as usize, integers(bytes / 2));
                     bytes /= 2;
                 }
                 values

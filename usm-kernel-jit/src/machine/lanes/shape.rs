@@ -4,7 +4,7 @@ use usm_kernel_ir::{
     Binary, Expr, ExprKind, Home, Kernel, Query, Space, Stmt, StmtKind, Unary, VarId, definition,
 };
 
-use crate::machine::variables::named;
+use crate::machine::variables::name_variables;
 
 /// How a value differs between the items of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Shapes {
             is_changed: true,
         };
         let (mut reads, mut sets) = (Vec::new(), Vec::new());
-        body.iter().for_each(|stmt| named(stmt, &mut reads, &mut sets));
+        body.iter().for_each(|stmt| name_variables(stmt, &mut reads, &mut sets));
         sets.iter().for_each(|variable| planner.sets[variable.0 as usize] += 1);
         reads.iter().chain(&sets).for_each(|variable| planner.total[variable.0 as usize] += 1);
         for variable in used {
@@ -171,7 +171,7 @@ impl Planner<'_> {
             StmtKind::If { condition, .. } if self.shapes.of(self.kernel, condition) != Shape::One => {
                 // A variable that only some items set differs, unless no item reads it afterwards.
                 let (mut reads, mut sets) = (Vec::new(), Vec::new());
-                named(stmt, &mut reads, &mut sets);
+                name_variables(stmt, &mut reads, &mut sets);
                 for variable in &sets {
                     let uses = reads.iter().chain(&sets).filter(|other| *other == variable).count();
                     if uses < self.total[variable.0 as usize] as usize {

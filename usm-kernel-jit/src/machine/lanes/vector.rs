@@ -51,7 +51,7 @@ impl Writer<'_> {
     }
 
     /// Shuffles the bytes of two registers; indices from 16 on select from the second.
-    pub(super) fn shuffled(&mut self, one: Value, two: Value, bytes: [u8; 16]) -> Value {
+    pub(super) fn shuffle(&mut self, one: Value, two: Value, bytes: [u8; 16]) -> Value {
         let ty = self.builder.func.dfg.value_type(one);
         let [one, two] = [one, two].map(|value| self.as_type(types::I8X16, value));
         let mask = self.builder.func.dfg.immediates.push(ConstantData::from(bytes.to_vec()));
@@ -63,7 +63,7 @@ impl Writer<'_> {
     pub(super) fn low_halves(&mut self, one: Value, two: Value, bytes: usize) -> Value {
         let half = bytes / 2;
         let order = core::array::from_fn(|place| (place / half * bytes + place % half) as u8);
-        self.shuffled(one, two, order)
+        self.shuffle(one, two, order)
     }
 
     pub(super) fn spread_zero(&mut self, ty: Scalar) -> Vec<Value> {
@@ -168,7 +168,7 @@ impl Writer<'_> {
             }
             2 => self.with_double_width(values, true),
             4 => values,
-            _ => self.narrowed(values, 8, types::I32X4),
+            _ => self.narrow(values, 8, types::I32X4),
         }
     }
 
@@ -176,10 +176,10 @@ impl Writer<'_> {
     pub(super) fn masks_for(&mut self, ty: Scalar, values: Vec<Value>) -> Vec<Value> {
         match lane_bytes(ty) {
             1 => {
-                let half = self.narrowed(values, 4, types::I16X8);
-                self.narrowed(half, 2, types::I8X16)
+                let half = self.narrow(values, 4, types::I16X8);
+                self.narrow(half, 2, types::I8X16)
             }
-            2 => self.narrowed(values, 4, types::I16X8),
+            2 => self.narrow(values, 4, types::I16X8),
             4 => values,
             _ => self.with_double_width(values, true),
         }
@@ -203,7 +203,7 @@ impl Writer<'_> {
     }
 
     /// Halves the number of registers, now of this type: the low halves of lanes of `bytes` bytes.
-    pub(super) fn narrowed(&mut self, values: Vec<Value>, bytes: usize, ty: Type) -> Vec<Value> {
+    pub(super) fn narrow(&mut self, values: Vec<Value>, bytes: usize, ty: Type) -> Vec<Value> {
         let mut narrow = Vec::new();
         for pair in values.chunks_exact(2) {
             let value = self.low_halves(pair[0], pair[1], bytes);

@@ -90,11 +90,7 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> DeclaredF
         let found = S::TABLE.len() + L::LOCALS;
         if let Some(expected) = function.info().parameters.as_ref().map(alloc::vec::Vec::len) {
             if expected != found {
-                return Err(BuildError::Signature {
-                    function: function.name().into(),
-                    expected: expected,
-                    found,
-                });
+                return Err(BuildError::Signature { function: function.name().into(), expected, found });
             }
         }
         let is_checked = matches::<S, L, B>(function);

@@ -114,7 +114,7 @@ impl State {
     }
 
     /// The state behind two branches.
-    pub(super) fn joined(one: Self, two: Self) -> Self {
+    pub(super) fn join(one: Self, two: Self) -> Self {
         match (one.is_reached(), two.is_reached()) {
             (_, false) => return one,
             (false, true) => return two,

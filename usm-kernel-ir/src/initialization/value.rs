@@ -44,7 +44,7 @@ impl Word {
 }
 
 /// The items of a mask for which the condition may have this value.
-pub(super) fn narrowed(mask: &[bool], condition: &Word, value: u64) -> Rc<[bool]> {
+pub(super) fn narrow(mask: &[bool], condition: &Word, value: u64) -> Rc<[bool]> {
     let may = |item: usize| condition.at(item).is_none_or(|word| u64::from(word != 0) == value);
     mask.iter().enumerate().map(|(item, is_active)| *is_active && may(item)).collect()
 }
@@ -91,7 +91,7 @@ impl Walker<'_> {
             ExprKind::Binary { operator: operator @ (Binary::AndThen | Binary::OrElse), left, right } => {
                 let decides = u64::from(*operator == Binary::OrElse);
                 let one = self.value(left, state, mask);
-                let two = self.value(right, state, &narrowed(mask, &one, 1 - decides));
+                let two = self.value(right, state, &narrow(mask, &one, 1 - decides));
                 Word::each(mask, |item, _| match (one.at(item), two.at(item)) {
                     (Some(value), _) if value == decides => Some(decides),
                     (_, Some(value)) if value == decides => Some(decides),
@@ -119,8 +119,8 @@ impl Walker<'_> {
             }
             ExprKind::Select { condition, then, other } => {
                 let condition = self.value(condition, state, mask);
-                let then = self.value(then, state, &narrowed(mask, &condition, 1));
-                let other = self.value(other, state, &narrowed(mask, &condition, 0));
+                let then = self.value(then, state, &narrow(mask, &condition, 1));
+                let other = self.value(other, state, &narrow(mask, &condition, 0));
                 Word::each(mask, |item, _| match condition.at(item) {
                     Some(0) => other.at(item),
                     Some(_) => then.at(item),

@@ -77,7 +77,7 @@ impl Race {
             let mut parts: Vec<String> = Vec::new();
             for one in list.iter().filter(|one| !one.holds(shape)) {
                 let part = match one {
-                    Condition::Distinct(digits, shift) => lacking(digits, shift, kernel, shape),
+                    Condition::Distinct(digits, shift) => find_lacking(digits, shift, kernel, shape),
                     _ => None,
                 };
                 let part = part.unwrap_or_else(|| say(one, kernel));
@@ -92,7 +92,7 @@ impl Race {
 }
 
 /// The first weight of an index, in ascending order, that does not exceed what is below it.
-fn lacking(digits: &[Digit], shift: &Number, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
+fn find_lacking(digits: &[Digit], shift: &Number, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
     let mut weights: Vec<(i64, &Digit)> = Vec::new();
     for digit in digits {
         if digit.extent.of(shape)? > 1 {
@@ -125,7 +125,7 @@ fn all(conditions: &[Condition], kernel: &Kernel) -> String {
 fn say(condition: &Condition, kernel: &Kernel) -> String {
     match condition {
         Condition::AtMost(low, high) => {
-            let (low, high) = balanced(low, high);
+            let (low, high) = balance(low, high);
             format!("{} <= {}", number(&low, kernel, 0), number(&high, kernel, 0))
         }
         Condition::Distinct(digits, _) => {
@@ -141,7 +141,7 @@ fn say(condition: &Condition, kernel: &Kernel) -> String {
 }
 
 /// Removes a constant that both sides add or subtract.
-fn balanced(low: &Number, high: &Number) -> (Number, Number) {
+fn balance(low: &Number, high: &Number) -> (Number, Number) {
     let (one, two) = (addend(low), addend(high));
     match (one, two) {
         (Some(one), Some(two)) => {

@@ -249,14 +249,14 @@ impl<'k> Walker<'k> {
         let word = self.value(condition, state, &mask);
         self.spend((state.size() * self.items()) as u64);
         let (mut one, mut two) = (state.clone(), state.clone());
-        one.mask = value::narrowed(&mask, &word, 1);
-        two.mask = value::narrowed(&mask, &word, 0);
+        one.mask = value::narrow(&mask, &word, 1);
+        two.mask = value::narrow(&mask, &word, 0);
         self.block(then, &mut one);
         self.block(other, &mut two);
         let firsts = self.is_first(condition, state) && one.is_reached();
         let positions: Vec<usize> =
             (0..self.asked.len()).filter(|index| firsts && one.full[*index].own).collect();
-        *state = State::joined(one, two);
+        *state = State::join(one, two);
         positions.into_iter().for_each(|index| state.full[index].first = true);
     }
 

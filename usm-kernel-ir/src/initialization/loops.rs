@@ -23,7 +23,7 @@ impl Walker<'_> {
         if let Some(condition) = condition {
             let mask = Rc::clone(&state.mask);
             let word = self.value(condition, state, &mask);
-            inside.mask = super::value::narrowed(&mask, &word, 1);
+            inside.mask = super::value::narrow(&mask, &word, 1);
         }
         self.block(body, &mut inside);
     }

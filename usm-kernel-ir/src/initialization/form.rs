@@ -59,10 +59,10 @@ impl Walker<'_> {
             return None;
         }
         let mut left = NODES;
-        self.formed(expr, state, &mut left).map(Rc::new)
+        self.form_of(expr, state, &mut left).map(Rc::new)
     }
 
-    fn formed(&self, expr: &Expr, state: &State, left: &mut usize) -> Option<Expr> {
+    fn form_of(&self, expr: &Expr, state: &State, left: &mut usize) -> Option<Expr> {
         let expr = plain(expr);
         *left = left.checked_sub(1)?;
         if !is_wide(expr.ty) {
@@ -88,11 +88,11 @@ impl Walker<'_> {
             },
             ExprKind::Len(array) => match (&self.kernel.array(*array).space, self.lens[array.0 as usize]) {
                 (_, Some(len)) => number(len),
-                (Space::Local(len), None) => self.formed(len, state, left)?,
+                (Space::Local(len), None) => self.form_of(len, state, left)?,
                 _ => return None,
             },
             ExprKind::Binary { operator: operator @ (Binary::Add | Binary::Mul), left: one, right: two } => {
-                let (one, two) = (self.formed(one, state, left)?, self.formed(two, state, left)?);
+                let (one, two) = (self.form_of(one, state, left)?, self.form_of(two, state, left)?);
                 node(ExprKind::Binary { operator: *operator, left: Box::new(one), right: Box::new(two) })
             }
             _ => return None,
