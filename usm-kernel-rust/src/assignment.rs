@@ -188,8 +188,8 @@ impl Reader {
         Ok((array, index, value))
     }
 
-    /// Reads the right side of an assignment to a place of this type; a number of bits to shift by has
-    /// any integer type.
+    /// Reads the right side of an assignment to a place of this type; a number of bits to shift by
+    /// has any integer type.
     fn read_right_side(&mut self, right: &Rust, ty: Scalar, operator: Option<Binary>) -> Result<Expr> {
         match operator {
             Some(Binary::Shl | Binary::Shr) if !literal::is_open(right) => self.read_expr(right, None),

@@ -19,8 +19,8 @@ use crate::view::View;
 use crate::{instance, tuple};
 
 impl Reader {
-    /// Inlines a function of the same module before the statement, and gives its results. `None`: no
-    /// function has this name.
+    /// Inlines a function of the same module before the statement, and gives its results. `None`:
+    /// no function has this name.
     pub(crate) fn read_call(&mut self, call: &ExprCall, name: &str) -> Result<Option<Vec<Expr>>> {
         self.neighbours.refuse_conditional(name, call.func.span())?;
         self.refuse_other_function(call, name)?;

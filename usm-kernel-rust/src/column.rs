@@ -9,8 +9,8 @@ use crate::reader::Reader;
 use crate::refusal::refuse;
 
 impl Reader {
-    /// Declares an array of structures: one for each type of their fields, whose memory `space` gives
-    /// for its elements in a structure.
+    /// Declares an array of structures: one for each type of their fields, whose memory `space`
+    /// gives for its elements in a structure.
     pub(crate) fn declare_columns(
         &mut self,
         name: &Ident,
@@ -29,7 +29,8 @@ impl Reader {
         (arrays[0], arrays)
     }
 
-    /// Stores the values of structures in an array of the item: one for all elements, or one for each.
+    /// Stores the values of structures in an array of the item: one for all elements, or one for
+    /// each.
     pub(crate) fn fill_columns(&mut self, array: ArrayId, init: &Rust, out: &mut Vec<Stmt>) -> Result<()> {
         let at = self.kernel.array(array).place;
         let number = self.structures[&array];

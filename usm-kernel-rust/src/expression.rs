@@ -218,7 +218,8 @@ impl Reader {
         Ok(Expr::variable(id, self.kernel.variable(id).ty, at))
     }
 
-    /// Reads a value that may not be evaluated, and the statements that must run before it if it is.
+    /// Reads a value that may not be evaluated, and the statements that must run before it if it
+    /// is.
     pub(crate) fn read_apart<T>(
         &mut self,
         read: impl FnOnce(&mut Reader) -> Result<T>,
@@ -300,8 +301,8 @@ impl Reader {
         right: Side<'_>,
         hint: Option<Scalar>,
     ) -> Result<[(Expr, Vec<Stmt>); 2]> {
-        // Each side is read once. Reading a side again at each level would double the time with each
-        // level.
+        // Each side is read once. Reading a side again at each level would double the time with
+        // each level.
         let is_open = left.is_open();
         if is_open && !right.is_open() {
             let two = self.read_apart(|reader| right.read(None, reader))?;

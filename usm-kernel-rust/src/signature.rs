@@ -123,7 +123,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads a structure by value: a parameter for each field. A variable of the structure has them.
+    /// Reads a structure by value: a parameter for each field. A variable of the structure has
+    /// them.
     fn read_structure_parameter(&mut self, name: &Ident, text: &str, number: usize) -> Result<()> {
         let structure = self.neighbours.structures[number].clone();
         if structure.fields.len() > PARAMETERS {

@@ -155,8 +155,8 @@ impl Reader {
         Some(structure.fields.iter().map(|(_, ty)| *ty).collect())
     }
 
-    /// The meaning of a function's parameter that is a structure, a reference to one, or an array of
-    /// them; `None` for other types.
+    /// The meaning of a function's parameter that is a structure, a reference to one, or an array
+    /// of them; `None` for other types.
     pub(crate) fn bind_structure(
         &mut self,
         ty: &Type,

@@ -130,8 +130,9 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: the caller of `DeclaredFunction::new` promised that the code stays in its arrays and
-            // has no race if `check` accepts; a `&mut` usage excludes all others of the same array.
+            // SAFETY: the caller of `DeclaredFunction::new` promised that the code stays in its
+            // arrays and has no race if `check` accepts; a `&mut` usage excludes all others of the
+            // same array.
             unsafe { call.submit(&space, &function.function, usages, function.is_matched) }
         };
         arguments.with_usages(submit)

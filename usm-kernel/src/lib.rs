@@ -23,6 +23,7 @@ mod barrier;
 mod call;
 #[cfg(feature = "alloc")]
 mod checked;
+#[cfg(feature = "alloc")]
 mod code_store;
 mod collective;
 mod complex;
@@ -39,7 +40,6 @@ mod half;
 pub mod host;
 #[cfg(feature = "alloc")]
 mod inspection;
-#[cfg(feature = "alloc")]
 mod kernel;
 mod launch;
 mod local;

@@ -1,7 +1,7 @@
 //! The order in which the items of a phase, and the groups of a launch, are run.
 //!
-//! No kernel may depend on it. Runs with [`ReverseOrder`] and [`ShuffledOrder`] show such a dependency: both
-//! also fill local memory with noise before each group, as on a device.
+//! No kernel may depend on it. Runs with [`ReverseOrder`] and [`ShuffledOrder`] show such a
+//! dependency: both also fill local memory with noise before each group, as on a device.
 
 use core::fmt::Debug;
 
