@@ -34,7 +34,8 @@ impl Reader {
         self.complex_kind(self.structure_of_value(value)?)
     }
 
-    /// As [`of`], of what only complex numbers have: operators, methods and `new`.
+    /// As [`complex_type`](Self::complex_type), of what only complex numbers have: operators,
+    /// methods and `new`.
     pub(crate) fn complex_result(&self, value: &Rust) -> Option<Kind> {
         match value {
             Rust::Unary(unary) if !matches!(unary.op, UnOp::Deref(_)) => self.complex_type(&unary.expr),
@@ -78,7 +79,7 @@ impl Reader {
         refuse(value.span(), message)
     }
 
-    /// Reads the parts of what [`made`] knows.
+    /// Reads the parts of what [`complex_result`](Self::complex_result) knows.
     pub(crate) fn complex_parts(&mut self, value: &Rust, of: Kind) -> Result<Vec<Expr>> {
         match value {
             Rust::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {

@@ -196,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// As [`view`].
+    /// As [`read_view`](Self::read_view).
     pub(crate) fn read_indexed(&mut self, index: &syn::ExprIndex) -> Result<Option<View>> {
         let Some(mut of) = self.read_view(&index.expr)? else { return Ok(None) };
         if let Rust::Range(range) = &*index.index {

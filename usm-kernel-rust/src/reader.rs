@@ -70,7 +70,7 @@ impl Reader {
         reader
     }
 
-    /// A scope outside of kernels, such as a constant's.
+    /// A reader outside of kernels, such as a constant's.
     pub(crate) fn of_constants(neighbours: Rc<Module>) -> Self {
         let kernel = Kernel {
             name: String::new(),
