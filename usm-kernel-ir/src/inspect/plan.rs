@@ -294,16 +294,16 @@ impl Planner<'_> {
         nodes
     }
 
-    /// Marks the variables that a block of this depth makes open. `around` is the depth of the
+    /// Marks the variables that a block of this depth makes open. `open_depth` is the depth of the
     /// innermost block under an open condition, or 0. What is set there is open behind that block,
     /// where the variable still exists, and known inside it.
-    fn open_in(&mut self, body: &[Stmt], depth: u32, loop_depth: u32) {
+    fn open_in(&mut self, body: &[Stmt], depth: u32, open_depth: u32) {
         for stmt in body {
-            let within = |open: bool| if open { depth + 1 } else { loop_depth };
+            let within = |open: bool| if open { depth + 1 } else { open_depth };
             match &stmt.kind {
                 StmtKind::Set(variable, value) => {
                     let open = self.is_open(value);
-                    self.open[variable.0 as usize] |= open || loop_depth > self.homes[variable.0 as usize];
+                    self.open[variable.0 as usize] |= open || open_depth > self.homes[variable.0 as usize];
                 }
                 StmtKind::Atomic { old: Some(old), .. }
                 | StmtKind::CompareExchange { old: Some(old), .. } => {
@@ -323,7 +323,7 @@ impl Planner<'_> {
                 }
                 StmtKind::For { variable, body, .. } => {
                     let loose = self.is_loose(stmt);
-                    self.open[variable.0 as usize] |= loose || loop_depth > self.homes[variable.0 as usize];
+                    self.open[variable.0 as usize] |= loose || open_depth > self.homes[variable.0 as usize];
                     self.open_in(body, depth + 1, within(loose));
                 }
                 _ => {}

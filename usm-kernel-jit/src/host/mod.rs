@@ -84,9 +84,9 @@ enum Way {
 }
 
 impl HostCode {
-    /// Compiles a kernel, with checks of these indices, or reads it from the cache. `apart` states
-    /// that no two arrays share memory. `None` for a processor that no compiler here supports: the
-    /// interpreter remains.
+    /// Compiles a kernel, with checks of these indices, or reads it from the cache. `disjoint`
+    /// states that no two arrays share memory. `None` for a processor that no compiler here
+    /// supports: the interpreter remains.
     ///
     /// The variable `USM_KERNEL_HOST` chooses the compiler: `cc` or `builtin`.
     ///

@@ -79,7 +79,7 @@ impl Program {
         self.order(shape, words, answer)
     }
 
-    /// What is proven about the order of items alone; `proven` where conditions decide.
+    /// What is proven about the order of items alone; `answer` where conditions decide.
     pub fn order(&self, shape: &Shape<'_>, words: &Words<'_>, answer: Answer) -> Answer {
         let (kernel, is_empty) = (&self.kernel, shape.global.contains(&0));
         let is_local = |array: ArrayId| matches!(kernel.array(array).space, Space::Local(_));

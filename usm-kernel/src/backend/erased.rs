@@ -103,7 +103,7 @@ impl Kernels {
     }
 
     /// The result of `B`'s [`Backend::extension`](usm_core::Backend::extension) if this table is
-    /// `wanted`.
+    /// `target`.
     #[must_use]
     pub fn extension<B: Programmable + 'static>(target: TypeId) -> Option<&'static dyn Any> {
         let table: &'static Self = const { &Self::of::<B>() };

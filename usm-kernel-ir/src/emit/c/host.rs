@@ -45,7 +45,7 @@ pub const HOST_FUNCTION: &str = "usm_run";
 /// no indices; [`checked::host_c`](super::super::checked::host_c) does. Atomic operations are not
 /// atomic beside other threads.
 ///
-/// `apart` states that no two array parameters share memory.
+/// `disjoint` states that no two array parameters share memory.
 #[must_use]
 pub fn host_c(kernel: &Kernel, disjoint: bool) -> String {
     host(&Entry::plain(kernel), disjoint)

@@ -186,8 +186,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the items can run a statement together. `apart` means under a condition within the
-    /// innermost loop that they decide differently. Records accesses to rows of elements.
+    /// Whether the items can run a statement together. `diverges` means under a condition within
+    /// the innermost loop that they decide differently. Records accesses to rows of elements.
     fn runs_together(&self, stmt: &Stmt, diverges: bool, rows: &mut bool) -> bool {
         let is_one = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
         let mut goes = true;
