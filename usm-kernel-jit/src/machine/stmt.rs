@@ -137,14 +137,14 @@ impl Writer<'_> {
     /// Starts a branch; returns the start of its other side, and its end.
     pub(crate) fn open(&mut self, condition: &Expr) -> [Block; 2] {
         let [one, two, out] = [(); 3].map(|()| self.builder.create_block());
-        self.decide(condition, one, two);
+        self.jump_by(condition, one, two);
         self.builder.switch_to_block(one);
         [two, out]
     }
 
     /// Jumps to one of two blocks. Each part of a condition has a jump of its own, because a
     /// number for the whole would take a register from the loop around.
-    fn decide(&mut self, condition: &Expr, then: Block, other: Block) {
+    fn jump_by(&mut self, condition: &Expr, then: Block, other: Block) {
         let (left, right, is_both) = match &condition.kind {
             ExprKind::Binary { operator: Binary::AndThen, left, right } => (left, right, true),
             ExprKind::Binary { operator: Binary::OrElse, left, right } => (left, right, false),
@@ -156,12 +156,12 @@ impl Writer<'_> {
         };
         let further = self.builder.create_block();
         if is_both {
-            self.decide(left, further, other);
+            self.jump_by(left, further, other);
         } else {
-            self.decide(left, then, further);
+            self.jump_by(left, then, further);
         }
         self.builder.switch_to_block(further);
-        self.decide(right, then, other);
+        self.jump_by(right, then, other);
     }
 
     pub(crate) fn begin_else(&mut self, [two, out]: [Block; 2]) {
