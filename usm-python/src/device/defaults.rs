@@ -90,10 +90,10 @@ impl PyDevice {
     fn __exit__(
         slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
-        raised: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(slf, raised)
+        leave(slf, error)
     }
 }
 
@@ -111,10 +111,10 @@ impl PyQueue {
     fn __exit__(
         slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
-        raised: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(slf, raised)
+        leave(slf, error)
     }
 }
 
@@ -146,9 +146,9 @@ impl PyDeviceContext {
     fn __exit__(
         slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
-        raised: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(slf, raised)
+        leave(slf, error)
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Memory {
     /// The original, if `side` is a copy.
     pub(crate) origin: Option<Side>,
     /// Whether it was plain memory, and is now a view of another argument's memory.
-    pub(crate) joined: bool,
+    pub(crate) is_view_of_other: bool,
     /// Its place in the structures that it is a field of.
     pub(super) field: Option<Field>,
 }
@@ -70,38 +70,38 @@ pub(super) struct Field {
 
 impl Argument {
     /// Reads an argument. `name` names it in messages.
-    pub(crate) fn of(given: &Bound<'_, PyAny>, name: &dyn Fn() -> String) -> PyResult<Self> {
-        let py = given.py();
-        if let Ok(array) = given.cast_exact::<Array>() {
+    pub(crate) fn of(object: &Bound<'_, PyAny>, name: &dyn Fn() -> String) -> PyResult<Self> {
+        let py = object.py();
+        if let Ok(array) = object.cast_exact::<Array>() {
             return Self::of_side(array.get().side(), name);
         }
-        if let Ok(value) = given.cast_exact::<PyBool>() {
+        if let Ok(value) = object.cast_exact::<PyBool>() {
             return Ok(Self::Scalar(Literal::bool(value.is_true())));
         }
-        if given.is_exact_instance_of::<PyInt>() {
-            let value: i64 = given.extract().map_err(|_| {
-                Class::Kernel.error(format!("{}: {given} does not fit int64; pass numpy.uint64", name()))
+        if object.is_exact_instance_of::<PyInt>() {
+            let value: i64 = object.extract().map_err(|_| {
+                Class::Kernel.error(format!("{}: {object} does not fit int64; pass numpy.uint64", name()))
             })?;
             return Ok(Self::Scalar(Literal::integer(Scalar::I64, value as u64)));
         }
-        if given.is_exact_instance_of::<PyFloat>() {
-            return Ok(Self::Scalar(Literal::f64(given.extract()?)));
+        if object.is_exact_instance_of::<PyFloat>() {
+            return Ok(Self::Scalar(Literal::f64(object.extract()?)));
         }
-        if let Ok(value) = given.cast_exact::<PyComplex>() {
+        if let Ok(value) = object.cast_exact::<PyComplex>() {
             return Ok(Self::Complex([value.real(), value.imag()].map(Literal::f64)));
         }
-        if let Some(shape) = given.getattr_opt(name!(py, "_usm_local_shape"))? {
+        if let Some(shape) = object.getattr_opt(name!(py, "_usm_local_shape"))? {
             let shape = shape.cast_into::<PyTuple>().map_err(PyErr::from)?;
             let mut shape: Vec<u64> = shape.extract()?;
-            let dtype = PyDtype::of(&given.getattr(name!(py, "dtype"))?)?.dtype;
+            let dtype = PyDtype::of(&object.getattr(name!(py, "dtype"))?)?.dtype;
             let part = part(&dtype);
             shape.extend(part.map(|_| 2));
             let element = element_of(&dtype, name)?;
             return Ok(Self::Local { element, is_complex: part.is_some(), shape });
         }
-        let array = import::without_copy(given).map_err(|error| {
+        let array = import::without_copy(object).map_err(|error| {
             // The exceptions of a foreign object's own code pass.
-            if let Some(field) = object_field(given) {
+            if let Some(field) = object_field(object) {
                 Class::Kernel.error(format!(
                     "{}: field `{field}` is a Python object, which no kernel reads; pass the other fields, \
                      such as `x[\"name\"]`",
@@ -114,7 +114,7 @@ impl Argument {
             }
         })?;
         let Some(array) = array else {
-            let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            let class = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
             return Err(Class::Kernel.error(format!(
                 "{}: an object of type {class} is no argument; arrays of usm, NumPy, dpctl, CuPy, and \
                  numbers are",
@@ -139,9 +139,9 @@ impl Argument {
         match self {
             Self::Array(memory) => {
                 let view = &memory.side.view;
-                let (strided, readonly) = (!view.is_c_contiguous(), memory.is_readonly());
+                let (is_strided, readonly) = (!view.is_c_contiguous(), memory.is_readonly());
                 let ty = type_key(memory.element, memory.is_complex);
-                array_key(ty, memory.shape().len() as u32, strided, readonly)
+                array_key(ty, memory.shape().len() as u32, is_strided, readonly)
             }
             Self::Scalar(literal) => type_key(literal.ty, false),
             Self::Complex([re, _]) => type_key(re.ty, true),
@@ -168,7 +168,7 @@ impl Memory {
             )));
         }
         let of_process = side.storage.is_foreign() && side.stream.is_host();
-        Ok(Self { element, is_complex, side, of_process, origin: None, joined: false, field: None })
+        Ok(Self { element, is_complex, side, of_process, origin: None, is_view_of_other: false, field: None })
     }
 
     /// The number that an array without dimensions has: a NumPy scalar.
@@ -264,17 +264,17 @@ impl Memory {
     fn within(&self, step: usize) -> Option<Range<usize>> {
         let view = &self.side.view;
         let start = self.side.storage.address().wrapping_add(view.offset());
-        let mut found = start..start + self.side.view.itemsize();
+        let mut bytes_span = start..start + self.side.view.itemsize();
         for (extent, stride) in view.shape().iter().zip(view.strides()) {
             if stride.unsigned_abs().checked_rem(step)? != 0 {
                 let reach = (*extent as usize).saturating_sub(1).checked_mul(stride.unsigned_abs())?;
                 match stride {
-                    ..0 => found.start = found.start.checked_sub(reach)?,
-                    _ => found.end = found.end.checked_add(reach)?,
+                    ..0 => bytes_span.start = bytes_span.start.checked_sub(reach)?,
+                    _ => bytes_span.end = bytes_span.end.checked_add(reach)?,
                 }
             }
         }
-        Some(found)
+        Some(bytes_span)
     }
 
     /// The bytes from the start of the storage to the lowest element, and the bytes from there to
@@ -340,9 +340,9 @@ impl Memory {
 /// Arguments come with the place of the program's argument and the object that each is.
 pub(crate) fn check_unmoved<'a, 'py>(
     arguments: impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)>,
-    refused: &dyn Fn(usize, &str) -> PyErr,
+    error: &dyn Fn(usize, &str) -> PyErr,
 ) -> PyResult<()> {
-    for (place, given, argument) in arguments {
+    for (place, object, argument) in arguments {
         let Argument::Array(memory) = argument else { continue };
         let Side { storage, view, .. } = memory.origin.as_ref().unwrap_or(&memory.side);
         let (start, shape) = match memory.field {
@@ -350,8 +350,8 @@ pub(crate) fn check_unmoved<'a, 'py>(
             None => (0, memory.shape()),
         };
         let address = storage.address().wrapping_add(view.offset()).wrapping_sub(start);
-        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, shape) {
-            return Err(refused(place, "was resized meanwhile, so its memory is no longer there"));
+        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&object, address, shape) {
+            return Err(error(place, "was resized meanwhile, so its memory is no longer there"));
         }
     }
     Ok(())
@@ -362,7 +362,7 @@ pub(crate) fn check_unmoved<'a, 'py>(
 /// kernel writes to the other argument, and would overwrite it afterwards.
 fn join_views(
     arguments: &mut [Argument],
-    refused: &dyn Fn(&str) -> PyErr,
+    error: &dyn Fn(&str) -> PyErr,
     name: &dyn Fn(usize) -> String,
 ) -> PyResult<()> {
     let memory = |argument: &Argument| match argument {
@@ -373,27 +373,27 @@ fn join_views(
         let Some((Range { start, end }, true)) = memory(&arguments[place]) else { continue };
         let meets = |argument: &Argument| match argument {
             Argument::Array(other) if !other.of_process && other.side.storage.is_host_accessible() => {
-                let found = other.addresses();
-                start < found.end && found.start < end
+                let bytes_span = other.addresses();
+                start < bytes_span.end && bytes_span.start < end
             }
             _ => false,
         };
-        let Some(found) = arguments.iter().position(meets) else { continue };
-        let Argument::Array(Memory { side: Side { storage, stream, .. }, .. }) = &arguments[found] else {
+        let Some(position) = arguments.iter().position(meets) else { continue };
+        let Argument::Array(Memory { side: Side { storage, stream, .. }, .. }) = &arguments[position] else {
             continue;
         };
         let low = storage.address();
         let (storage, stream) = (storage.clone(), Arc::clone(stream));
         let Argument::Array(memory) = &mut arguments[place] else { continue };
         if start < low || end > low + storage.size() {
-            let (one, other) = (name(place), name(found));
-            return Err(refused(&format!("{one} lies partly in the memory of {other}: pass a copy")));
+            let (one, other) = (name(place), name(position));
+            return Err(error(&format!("{one} lies partly in the memory of {other}: pass a copy")));
         }
         let view = memory.side.view.clone();
         let offset = start - low + (view.offset() - memory.span().0);
         let storage = storage.restricted(memory.is_readonly());
         memory.side = Side { storage, stream, view: view.moved_to(offset) };
-        (memory.of_process, memory.joined) = (false, true);
+        (memory.of_process, memory.is_view_of_other) = (false, true);
     }
     Ok(())
 }
@@ -405,13 +405,13 @@ pub(crate) fn move_to_device(
     py: Python<'_>,
     arguments: &mut [Argument],
     stream: &Arc<Stream>,
-    refused: &dyn Fn(&str) -> PyErr,
+    error: &dyn Fn(&str) -> PyErr,
     name: &dyn Fn(usize) -> String,
 ) -> PyResult<()> {
     if stream.is_host() {
         return Ok(());
     }
-    join_views(arguments, refused, name)?;
+    join_views(arguments, error, name)?;
     let of_process = |argument| match argument {
         &mut Argument::Array(ref mut memory @ Memory { of_process: true, .. }) => Some(memory),
         _ => None,
@@ -435,7 +435,7 @@ pub(crate) fn move_to_device(
         // Code for structures knows their size.
         let is_field = group.iter().any(|memory| memory.field.is_some());
         if is_field || (shares && group.iter().any(|memory| !memory.is_readonly())) {
-            move_together(py, group, end, stream, refused)?;
+            move_together(py, group, end, stream, error)?;
         } else {
             for memory in group {
                 let copy = transfer::duplicate(py, &memory.side, stream, AllocKind::Device, 0)?;
@@ -454,20 +454,20 @@ fn move_together(
     group: &mut [&mut Memory],
     end: usize,
     stream: &Arc<Stream>,
-    refused: &dyn Fn(&str) -> PyErr,
+    error: &dyn Fn(&str) -> PyErr,
 ) -> PyResult<()> {
     /// The elements keep their alignment.
     const ALIGNMENT: usize = 64;
-    let byte = Dtype::void(1).ok_or_else(|| refused("no type of one byte"))?;
+    let byte = Dtype::void(1).ok_or_else(|| error("no type of one byte"))?;
     let base = group.first().map_or(end, |first| first.addresses().start) & !(ALIGNMENT - 1);
     let storage =
         py.detach(|| Storage::allocate(stream, AllocKind::Device, end - base, ALIGNMENT)).or_raise()?;
-    let mut copied = 0;
+    let mut copy_count = 0;
     for memory in group {
         let ((from, len), to) = (memory.span(), memory.addresses().start - base);
         let size = memory.element.bytes() as usize;
         if to % size != 0 {
-            return Err(refused(&format!(
+            return Err(error(&format!(
                 "two arrays share memory, and the elements of one are not at multiples of their {size} \
                  bytes: pass a copy"
             )));
@@ -478,13 +478,13 @@ fn move_together(
             view,
         };
         // The rest has come with an earlier array.
-        let start = copied.max(to);
+        let start = copy_count.max(to);
         if start < to + len {
             let bytes = View::contiguous(byte, &[(to + len - start) as i64])?;
             let offset = from + (start - to);
             let source = side(&memory.side.storage, &memory.side.stream, bytes.moved_to(offset));
             transfer::copy(py, &side(&storage, stream, bytes.moved_to(start)), &source)?;
-            copied = to + len;
+            copy_count = to + len;
         }
         let view = memory.side.view.clone();
         let offset = view.offset() - from + to;
@@ -494,8 +494,8 @@ fn move_together(
 }
 
 /// The kind and the type of an array in one number, of which `ty` is a [`type_key`].
-pub(crate) fn array_key(ty: u32, dimensions: u32, strided: bool, readonly: bool) -> u32 {
-    1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(strided) << 8 | ty
+pub(crate) fn array_key(ty: u32, dimensions: u32, is_strided: bool, readonly: bool) -> u32 {
+    1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(is_strided) << 8 | ty
 }
 
 /// A type in one number: that of a real number, or of a complex one by its parts.
@@ -508,7 +508,10 @@ pub(crate) fn named_type(name: &str) -> Option<u32> {
     match name {
         "complex64" => Some(type_key(Scalar::F32, true)),
         "complex128" => Some(type_key(Scalar::F64, true)),
-        _ => TYPES.iter().find(|(known, _)| *known == name).map(|(_, element)| type_key(*element, false)),
+        _ => TYPES
+            .iter()
+            .find(|(type_name, _)| *type_name == name)
+            .map(|(_, element)| type_key(*element, false)),
     }
 }
 
@@ -548,8 +551,8 @@ const TYPES: [(&str, Scalar); 14] = [
 ];
 
 /// A field of Python objects.
-fn object_field(given: &Bound<'_, PyAny>) -> Option<String> {
-    let dtype = given.getattr("dtype").ok()?;
+fn object_field(object: &Bound<'_, PyAny>) -> Option<String> {
+    let dtype = object.getattr("dtype").ok()?;
     let names: Vec<String> = dtype.getattr("names").ok()?.extract().ok()?;
     let is_object =
         |name: &String| -> PyResult<bool> { dtype.get_item(name)?.getattr("hasobject")?.extract() };
@@ -562,7 +565,7 @@ pub(super) fn element_of(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<S
 }
 
 fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
-    let found = match (dtype.kind(), dtype.itemsize()) {
+    let scalar = match (dtype.kind(), dtype.itemsize()) {
         _ if !dtype.is_native() => None,
         (Kind::Bool, _) => Some(Scalar::Bool),
         (Kind::Int, 1) => Some(Scalar::I8),
@@ -579,7 +582,7 @@ fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
         (Kind::Float, 8) => Some(Scalar::F64),
         _ => None,
     };
-    found.ok_or_else(|| {
+    scalar.ok_or_else(|| {
         let remedy = match dtype.kind() {
             Kind::Void => "; of structures, pass fields such as `x[\"name\"]`".to_owned(),
             _ if !dtype.is_native() => {

@@ -13,7 +13,7 @@ use usm_kernel_jit::program::{Open, Outside, Program};
 
 use super::argument::{Argument, Memory};
 use crate::device::runtime::Stream;
-use crate::process::fork::Replaced;
+use crate::process::fork::ReplacedState;
 use crate::text::error::Class;
 
 /// The origin of a parameter of the nodes: the position of an argument, and a dimension.
@@ -41,21 +41,21 @@ pub(crate) struct Code {
     /// The extents of the nodes: the array of the nodes, then an argument, -1 for an array of the
     /// kernel itself, and its dimension.
     extents: Vec<(u32, i64, usize)>,
-    bounded: Vec<Bounded>,
+    bounds: Vec<Bounded>,
     /// The arrays of the nodes whose elements are parts of complex numbers.
     pairs: Vec<u32>,
     /// Whether no two arrays share memory.
-    apart: bool,
+    is_unshared: bool,
     /// Whether the kernel writes each parameter.
-    written: Vec<bool>,
-    host: Replaced<HostCodes>,
-    functions: Replaced<DeviceCodes<Dyn>>,
+    write_flags: Vec<bool>,
+    host: ReplacedState<HostCodes>,
+    functions: ReplacedState<DeviceCodes<Dyn>>,
 }
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
 /// tables, extents, bounds, the log, the arrays of complex numbers, and whether the author knows
 /// that no two items race. An array that the kernel writes has dimension 1, other arrays have 0.
-type Made = (
+type Parts = (
     String,
     Vec<(u8, usize, usize)>,
     Vec<Vec<u8>>,
@@ -71,9 +71,9 @@ type Made = (
 type Bounded = (usize, i64, i64, String, String);
 
 impl Code {
-    /// `apart` states that no two arrays share memory.
-    pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, extents, bounded, log, pairs, is_ordered): Made = made.extract()?;
+    /// `is_unshared` states that no two arrays share memory.
+    pub(crate) fn new(parts: &Bound<'_, PyAny>, is_unshared: bool) -> PyResult<Self> {
+        let (nodes, sources, tables, extents, bounds, log, pairs, is_ordered): Parts = parts.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let program = if is_ordered { Program::of_ordered(ir) } else { Program::new(ir) };
         let program = program.map_err(|error| Class::Kernel.error(error.to_string()))?;
@@ -85,13 +85,25 @@ impl Code {
             4 => Source::Offset(*argument),
             _ => Source::Table(*argument),
         };
-        let written = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
+        let write_flags = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
         let sources: Vec<Source> = sources.iter().map(source).collect();
         if sources.len() != program.kernel().parameters.len() {
             return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
         }
-        let (host, functions) = (Replaced::default(), Replaced::default());
-        Ok(Self { program, sources, tables, log, extents, bounded, pairs, apart, written, host, functions })
+        let (host, functions) = (ReplacedState::default(), ReplacedState::default());
+        Ok(Self {
+            program,
+            sources,
+            tables,
+            log,
+            extents,
+            bounds,
+            pairs,
+            is_unshared,
+            write_flags,
+            host,
+            functions,
+        })
     }
 
     /// The nodes.
@@ -105,7 +117,7 @@ impl Code {
     }
 
     pub(crate) fn writes(&self, parameter: usize) -> bool {
-        self.written.get(parameter).copied().unwrap_or(false)
+        self.write_flags.get(parameter).copied().unwrap_or(false)
     }
 
     /// The error of an index outside of an array of the nodes, at this place.
@@ -116,18 +128,18 @@ impl Code {
         len: u64,
         arguments: &[Argument],
     ) -> PyErr {
-        let (located, declared) = (self.ir().locate(place), self.ir().array(array));
-        let name = &declared.name;
-        if declared.assertion().is_some() {
-            return Class::Kernel.error(format!("{located}: `{name}` is false"));
+        let (place_text, declaration) = (self.ir().locate(place), self.ir().array(array));
+        let name = &declaration.name;
+        if declaration.assertion().is_some() {
+            return Class::Kernel.error(format!("{place_text}: `{name}` is false"));
         }
-        let extent = self.extents.iter().find(|(known, ..)| *known == array.0);
+        let extent = self.extents.iter().find(|(number, ..)| *number == array.0);
         let (argument, dimension) = match extent {
             Some((_, argument, dimension)) => (usize::try_from(*argument).ok(), *dimension),
             None => {
                 let mut parameters = self.sources.iter().zip(&self.ir().parameters);
-                let found = parameters.find(|(_, parameter)| **parameter == Parameter::Array(array));
-                let argument = found.and_then(|(source, _)| match source {
+                let position = parameters.find(|(_, parameter)| **parameter == Parameter::Array(array));
+                let argument = position.and_then(|(source, _)| match source {
                     Source::Array(argument) => Some(*argument),
                     _ => None,
                 });
@@ -140,7 +152,7 @@ impl Code {
         };
         let index = index as i64;
         Class::Kernel.error(format!(
-            "{located}: index {index} in dimension {dimension} of `{name}` is outside; {what}"
+            "{place_text}: index {index} in dimension {dimension} of `{name}` is outside; {what}"
         ))
     }
 
@@ -148,7 +160,9 @@ impl Code {
     pub(crate) fn element(&self, array: ArrayId, index: u64, arguments: &[Argument]) -> String {
         let parameters = self.sources.iter().zip(&self.ir().parameters);
         let argument = parameters.into_iter().find_map(|(source, parameter)| match (source, parameter) {
-            (Source::Array(argument), Parameter::Array(known)) if *known == array => arguments.get(*argument),
+            (Source::Array(argument), Parameter::Array(number)) if *number == array => {
+                arguments.get(*argument)
+            }
             _ => None,
         });
         match argument {
@@ -180,12 +194,12 @@ impl Code {
     /// Refuses numbers that do not fit the type of the other operand, as NumPy does: Python's
     /// numbers take that type.
     fn check_bounded(&self, arguments: &[Argument]) -> PyResult<()> {
-        for (place, least, greatest, ty, located) in &self.bounded {
+        for (place, least, greatest, ty, place_text) in &self.bounds {
             if let Some(Argument::Scalar(literal)) = arguments.get(*place) {
                 let value = literal.bits as i64;
                 if !(*least..=*greatest).contains(&value) {
                     return Err(Class::Kernel.error(format!(
-                        "{located}: argument {place} is {value}, which does not fit {ty}, the type of the other \
+                        "{place_text}: argument {place} is {value}, which does not fit {ty}, the type of the other \
                          side: cast that, or pass a number of NumPy"
                     )));
                 }

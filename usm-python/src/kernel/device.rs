@@ -11,7 +11,7 @@ use usm_kernel_jit::device::{self, DeviceArgument, Space, Variant};
 use usm_kernel_jit::program::ALL;
 
 use super::code::Source;
-use super::launch::Prepared;
+use super::launch::PreparedLaunch;
 use crate::device::runtime::Stream;
 use crate::process::wait;
 use crate::storage::{Storage, turns_of};
@@ -20,14 +20,15 @@ use crate::text::error::OrRaise;
 /// Submits a launch. With `record`, in which it records an index outside, the code checks.
 pub(crate) fn run(
     py: Python<'_>,
-    prepared: &Prepared,
+    launch: &PreparedLaunch,
     record: Option<&Storage>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
-    let Prepared { code, arguments, stream, global, local, values, .. } = prepared;
+    let PreparedLaunch { code, arguments, stream, global, local, values, .. } = launch;
     let scalar = code.has_zero_stride(stream, (values, arguments));
-    let (guarded, rounded) = code.program.guard(stream.context(), global, local.is_some());
-    let function = code.function(py, stream, Variant { checks: record.is_some(), scalar, guarded })?;
+    let (has_guard, is_rounded) = code.program.guard(stream.context(), global, local.is_some());
+    let function =
+        code.function(py, stream, Variant { checks: record.is_some(), scalar, guarded: has_guard })?;
     let mut tables = Vec::new();
     for bytes in &code.tables {
         let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;
@@ -54,11 +55,11 @@ pub(crate) fn run(
     }
     memory.extend(record.map(|record| (record, Access::Write)));
     let record = record.map(|record| record.address());
-    let passed =
-        prepared.with_shape(|shape| code.program.pass(shape, guarded, record, |place| addresses[place]));
-    let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
-    let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
-    let range = Space { global, local: local.as_deref(), rounded };
+    let values =
+        launch.with_shape(|shape| code.program.pass(shape, has_guard, record, |place| addresses[place]));
+    let words: Vec<[u8; 8]> = values.iter().map(DeviceArgument::word).collect();
+    let slots: Vec<Slot<'_>> = values.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
+    let range = Space { global, local: local.as_deref(), rounded: is_rounded };
     // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for this
     // launch or is checked by the code. Races between items are the kernel author's, as for every
     // array of Python.
@@ -79,16 +80,16 @@ pub(crate) unsafe fn submit(
     after: &[Event<Dyn>],
 ) -> Result<Event<Dyn>, LaunchError> {
     let mut usages: Vec<Usage<'_, Dyn>> = Vec::new();
-    let mut seen: Vec<(usize, Access)> = Vec::new();
+    let mut usages_by_address: Vec<(usize, Access)> = Vec::new();
     for (storage, access) in memory {
         let address = storage.address();
-        match seen.iter_mut().find(|(known, _)| *known == address) {
-            Some((_, known)) if *access == Access::Write => *known = Access::Write,
+        match usages_by_address.iter_mut().find(|(other, _)| *other == address) {
+            Some((_, other)) if *access == Access::Write => *other = Access::Write,
             Some(_) => {}
-            None => seen.push((address, *access)),
+            None => usages_by_address.push((address, *access)),
         }
     }
-    for (address, access) in &seen {
+    for (address, access) in &usages_by_address {
         let storage = memory.iter().find(|(storage, _)| storage.address() == *address);
         // SAFETY: the work on it is submitted below, in the turns of all blocks.
         usages.extend(storage.map(|(storage, _)| Usage::of(unsafe { storage.allocation() }, *access)));
@@ -97,20 +98,20 @@ pub(crate) unsafe fn submit(
     let queue = &stream.queue;
     let _turns = turns_of(&storages)?;
     // SAFETY: the caller's promise; the turns of all blocks are held.
-    let submitted = unsafe { device::submit(queue, function, space, slots, &usages, after) };
-    submitted.inspect(|event| stream.note(event))
+    let event = unsafe { device::submit(queue, function, space, slots, &usages, after) };
+    event.inspect(|event| stream.note(event))
 }
 
 /// Runs code that checks indices, waits, and raises the first one that was outside.
-pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
-    let stream = &prepared.stream;
+pub(crate) fn run_checked(py: Python<'_>, launch: &PreparedLaunch, after: &[Event<Dyn>]) -> PyResult<()> {
+    let stream = &launch.stream;
     let bytes = checked::WORDS * 4;
     let record = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
     // The launch follows it.
     drop(py.detach(|| record.submit_fill(&stream.queue, 0, bytes, &[0])).or_raise()?);
-    let event = run(py, prepared, Some(&record), after)?;
+    let event = run(py, launch, Some(&record), after)?;
     wait::for_event(py, &event)?;
-    let found = py.detach(|| record.read(&stream.queue, 0, bytes, vec![0; bytes])).or_raise()?;
-    let word = |place: usize| Literal::from_ne_bytes(Scalar::U32, &found[4 * place..]).bits as u32;
-    prepared.code.recorded(ALL, core::array::from_fn(word), &prepared.arguments)
+    let words = py.detach(|| record.read(&stream.queue, 0, bytes, vec![0; bytes])).or_raise()?;
+    let word = |place: usize| Literal::from_ne_bytes(Scalar::U32, &words[4 * place..]).bits as u32;
+    launch.code.recorded(ALL, core::array::from_fn(word), &launch.arguments)
 }

@@ -12,7 +12,7 @@ use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
-use crate::process::fork::Replaced;
+use crate::process::fork::ReplacedState;
 use crate::text::argument as arguments;
 use crate::text::error::Class;
 
@@ -23,7 +23,7 @@ pub(crate) type Key = Vec<u32>;
 const MOST_DIMENSIONS: u32 = 64;
 
 /// A cell for one key. Its lock is held while its code is generated.
-type Cell = Arc<Replaced<Option<Arc<Code>>>>;
+type Cell = Arc<ReplacedState<Option<Arc<Code>>>>;
 
 /// A Python function that work-items run. ``k[global, local](*arguments)`` launches it and waits.
 #[pyclass(frozen, weakref, module = "usm", name = "KernelFunction")]
@@ -38,7 +38,7 @@ pub(crate) struct PyKernelFunction {
     pub(crate) place: String,
     pub(crate) strict: bool,
     /// Whether its item is of a range with groups: numba-dpex's `NdItem`.
-    pub(crate) grouped: bool,
+    pub(crate) needs_groups: bool,
     /// Shared with `check` and `proof`, which need the same code.
     codes: Arc<Mutex<HashMap<Key, Cell>>>,
     mode: Mode,
@@ -54,10 +54,10 @@ impl PyKernelFunction {
         name: String,
         place: String,
         strict: bool,
-        grouped: bool,
+        needs_groups: bool,
     ) -> Self {
         let (codes, mode) = (Arc::default(), Mode::Run);
-        Self { function, make, parameters, name, place, strict, grouped, codes, mode }
+        Self { function, make, parameters, name, place, strict, needs_groups, codes, mode }
     }
 
     /// The function, for calls from plain Python.
@@ -158,19 +158,19 @@ impl PyKernelFunction {
             name: self.name.clone(),
             place: self.place.clone(),
             strict: self.strict,
-            grouped: self.grouped,
+            needs_groups: self.needs_groups,
             codes: Arc::clone(&self.codes),
             mode,
         }
     }
 
     /// A message with the function's place in front.
-    pub(crate) fn located(&self, message: &str) -> String {
+    pub(crate) fn locate(&self, message: &str) -> String {
         format!("{}: kernel {}: {message}", self.place, self.name)
     }
 
     pub(crate) fn error(&self, message: &str) -> PyErr {
-        Class::Kernel.error(self.located(message))
+        Class::Kernel.error(self.locate(message))
     }
 
     /// All generated code.
@@ -198,12 +198,12 @@ impl PyKernelFunction {
             }
         }
         parts.retain(|part| !part.is_empty());
-        let (needed, found) = (self.parameters.len(), parts.len());
-        if needed != found {
+        let (count, part_count) = (self.parameters.len(), parts.len());
+        if count != part_count {
             let names = self.parameters.join(", ");
-            return Err(
-                self.error(&format!("{needed} types are needed ({names}), {found} are given: {signature:?}"))
-            );
+            return Err(self.error(&format!(
+                "{count} types are needed ({names}), {part_count} are given: {signature:?}"
+            )));
         }
         let mut key = vec![ndim];
         for part in &parts {
@@ -231,22 +231,22 @@ impl PyKernelFunction {
 
     /// The code for a key; the first caller generates it.
     pub(crate) fn code_of(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
-        let broken = || self.error("making its code was interrupted");
+        let interrupted_error = || self.error("making its code was interrupted");
         let cell = {
-            let mut codes = self.codes.lock_py_attached(py).map_err(|_| broken())?;
+            let mut codes = self.codes.lock_py_attached(py).map_err(|_| interrupted_error())?;
             match codes.get(key) {
                 Some(cell) => Arc::clone(cell),
                 None => Arc::clone(codes.entry(key.clone()).or_default()),
             }
         };
         let cell = cell.lock_of(py);
-        let mut cell = cell.lock_py_attached(py).map_err(|_| broken())?;
+        let mut cell = cell.lock_py_attached(py).map_err(|_| interrupted_error())?;
         if let Some(code) = &*cell {
             return Ok(Arc::clone(code));
         }
-        let apart = key.first().is_some_and(|head| head >> 16 == 0);
-        let made = self.make.bind(py).call1((key.clone(),))?;
-        let made = Code::new(&made, apart)?;
-        Ok(Arc::clone(cell.insert(Arc::new(made))))
+        let is_unshared = key.first().is_some_and(|head| head >> 16 == 0);
+        let code = self.make.bind(py).call1((key.clone(),))?;
+        let code = Code::new(&code, is_unshared)?;
+        Ok(Arc::clone(cell.insert(Arc::new(code))))
     }
 }

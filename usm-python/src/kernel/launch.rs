@@ -41,7 +41,7 @@ pub(crate) struct PyLaunch {
 }
 
 /// The arguments, the code and the queue of a launch.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedLaunch {
     pub(crate) code: Arc<Code>,
     /// The caller's, then those of the log.
     pub(crate) arguments: Vec<Argument>,
@@ -77,23 +77,23 @@ impl PyLaunch {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.mode {
             Mode::Run => {
-                let prepared = self.prepare(py, arguments)?;
-                if let Some(event) = self.start(arguments, prepared, &[])? {
+                let launch = self.prepare(py, arguments)?;
+                if let Some(event) = self.start(arguments, launch, &[])? {
                     wait::for_event(py, &event)?;
                 }
                 Ok(None)
             }
             Mode::Check => {
-                let prepared = self.prepare(py, arguments)?;
-                if let Some(message) = prepared.unchecked() {
+                let launch = self.prepare(py, arguments)?;
+                if let Some(message) = launch.unchecked() {
                     return Err(Class::Kernel.error(message));
                 }
-                host::check(py, &prepared).map_err(|error| with_lines(py, error))?;
+                host::check(py, &launch).map_err(|error| with_lines(py, error))?;
                 Ok(None)
             }
             Mode::Proof => {
-                let prepared = self.prepare(py, arguments)?;
-                Ok(Some(PyString::new(py, &prepared.proof("so it is checked as it runs")).into_any()))
+                let launch = self.prepare(py, arguments)?;
+                Ok(Some(PyString::new(py, &launch.proof("so it is checked as it runs")).into_any()))
             }
         }
     }
@@ -103,9 +103,9 @@ impl PyLaunch {
     /// kernel prints, or where indices are checked as it runs.
     #[pyo3(signature = (*arguments, after=After::default()))]
     fn submit(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>, after: After) -> PyResult<PyEvent> {
-        let prepared = self.prepare(py, arguments)?;
-        let stream = Arc::clone(&prepared.stream);
-        match self.start(arguments, prepared, &after.0)? {
+        let launch = self.prepare(py, arguments)?;
+        let stream = Arc::clone(&launch.stream);
+        match self.start(arguments, launch, &after.0)? {
             Some(event) => Ok(PyEvent(event)),
             None => py.detach(|| stream.queue.barrier(&[])).or_raise().map(PyEvent),
         }
@@ -122,19 +122,18 @@ impl PyLaunch {
 
 impl PyLaunch {
     /// Arguments, queue and code of a launch.
-    fn prepare(&self, py: Python<'_>, given: &Bound<'_, PyTuple>) -> PyResult<Prepared> {
+    fn prepare(&self, py: Python<'_>, objects: &Bound<'_, PyTuple>) -> PyResult<PreparedLaunch> {
         let function = self.function.get();
-        let (needed, found) = (function.parameters.len(), given.len());
-        if needed != found {
+        let (count, argument_count) = (function.parameters.len(), objects.len());
+        if count != argument_count {
             let names = function.parameters.join(", ");
-            return Err(
-                function.error(&format!("{needed} arguments are needed ({names}), {found} are given"))
-            );
+            return Err(function
+                .error(&format!("{count} arguments are needed ({names}), {argument_count} are given")));
         }
         let item =
             |place: usize, path: &str| format!("argument {place}, `{}{path}`", function.parameters[place]);
         let (mut arguments, origins) =
-            structure::arguments(given, &|place, path| function.located(&item(place, path)))?;
+            structure::arguments(objects, &|place, path| function.locate(&item(place, path)))?;
         let name = |argument: usize| {
             let (place, path) = origins.of(argument);
             item(place, &path)
@@ -149,11 +148,11 @@ impl PyLaunch {
             let is_given = *argument < arguments.len();
             if is_given && code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
                 let message = format!("{} is read-only, and the kernel writes it", name(*argument));
-                return Err(Class::Access.error(function.located(&message)));
+                return Err(Class::Access.error(function.locate(&message)));
             }
         }
         // Other arguments, and the making of code, run code of Python.
-        self.check_unmoved(origins.with(given, &arguments))?;
+        self.check_unmoved(origins.with(objects, &arguments))?;
         if self.mode == Mode::Run {
             move_to_device(py, &mut arguments, &stream, &|message| function.error(message), &name)?;
         }
@@ -175,7 +174,7 @@ impl PyLaunch {
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
         let strict = function.strict;
-        Ok(Prepared {
+        Ok(PreparedLaunch {
             code,
             arguments,
             caller_arguments,
@@ -204,9 +203,9 @@ impl PyLaunch {
         let function = self.function.get();
         let local = arguments.iter().position(|argument| matches!(argument, Argument::Local { .. }));
         let what = match local {
-            _ if !self.sizes.ungrouped => return Ok(()),
+            _ if !self.sizes.is_plain_range => return Ok(()),
             Some(place) => format!("{} is local memory", name(place)),
-            None if function.grouped => "its item is an NdItem".to_owned(),
+            None if function.needs_groups => "its item is an NdItem".to_owned(),
             None => return Ok(()),
         };
         let global = &self.sizes.global;
@@ -239,19 +238,19 @@ impl PyLaunch {
     /// Runs a launch. `None`: it is complete.
     fn start(
         &self,
-        given: &Bound<'_, PyTuple>,
-        prepared: Prepared,
+        objects: &Bound<'_, PyTuple>,
+        launch: PreparedLaunch,
         after: &[Event<Dyn>],
     ) -> PyResult<Option<Event<Dyn>>> {
-        let (py, function) = (given.py(), self.function.get());
+        let (py, function) = (objects.py(), self.function.get());
         if function.strict {
-            let answer = prepared.proof("so `strict=True` refuses the launch");
+            let answer = launch.proof("so `strict=True` refuses the launch");
             if answer != "proven" && answer != "inspected" {
                 return Err(Class::Kernel.error(answer));
             }
         }
-        let event = Self::submit_prepared(py, &prepared, after);
-        if prepared.code.log.is_some() {
+        let event = Self::submit_prepared(py, &launch, after);
+        if launch.code.log.is_some() {
             // A launch that failed midway has printed.
             let outcome = match event {
                 Ok(Some(event)) => {
@@ -266,19 +265,19 @@ impl PyLaunch {
             };
             // Results stay when printing fails.
             let outcome = outcome.and_then(|()| {
-                self.check_unmoved(prepared.origins.with(given, &prepared.arguments))?;
-                prepared.copy_back(py)
+                self.check_unmoved(launch.origins.with(objects, &launch.arguments))?;
+                launch.copy_back(py)
             });
-            let print_outcome = print::show(py, &prepared);
+            let print_outcome = print::show(py, &launch);
             return outcome.and(print_outcome).map(|()| None);
         }
         let event = event?;
-        if has_copies(&prepared.arguments) {
+        if has_copies(&launch.arguments) {
             if let Some(event) = event {
                 wait::for_event(py, &event)?;
             }
-            self.check_unmoved(prepared.origins.with(given, &prepared.arguments))?;
-            prepared.copy_back(py)?;
+            self.check_unmoved(launch.origins.with(objects, &launch.arguments))?;
+            launch.copy_back(py)?;
             return Ok(None);
         }
         Ok(event)
@@ -286,24 +285,24 @@ impl PyLaunch {
 
     fn submit_prepared(
         py: Python<'_>,
-        prepared: &Prepared,
+        launch: &PreparedLaunch,
         after: &[Event<Dyn>],
     ) -> PyResult<Option<Event<Dyn>>> {
-        let open = prepared.open();
-        if prepared.stream.is_host() {
+        let open = launch.open();
+        if launch.stream.is_host() {
             after.iter().try_for_each(|event| wait::for_event(py, event))?;
-            host::run(py, prepared, open)?;
+            host::run(py, launch, open)?;
             return Ok(None);
         }
         if open == 0 {
-            return device::run(py, prepared, None, after).map(Some);
+            return device::run(py, launch, None, after).map(Some);
         }
-        device::run_checked(py, prepared, after)?;
+        device::run_checked(py, launch, after)?;
         Ok(None)
     }
 }
 
-impl Prepared {
+impl PreparedLaunch {
     /// The indices that may be outside, for some contents of the arrays.
     fn open(&self) -> Open {
         self.with_shape(|shape| self.code.program.open(shape, self.strict))
@@ -364,11 +363,11 @@ impl Prepared {
         self.with_shape(|shape| self.code.program.may_be_divided(shape)) && self.overlap().is_none()
     }
 
-    /// `proven`, `inspected`, or the place and the condition that is not proven. `otherwise` says
+    /// `proven`, `inspected`, or the place and the condition that is not proven. `consequence` says
     /// what becomes of a launch with an index that is not proven.
-    fn proof(&self, otherwise: &str) -> String {
+    fn proof(&self, consequence: &str) -> String {
         let words = Words {
-            otherwise,
+            otherwise: consequence,
             remedy: &|has_barriers| remedy(has_barriers, self.strict),
             at_least: &|least| format!("if i >= {least}:"),
             below: &|end| format!("if i < {end}:"),
@@ -436,35 +435,35 @@ pub(crate) fn stream(
     py: Python<'_>,
     arguments: &[Argument],
     name: &dyn Fn(usize) -> String,
-    refused: &dyn Fn(&str) -> PyErr,
+    error: &dyn Fn(&str) -> PyErr,
 ) -> PyResult<Arc<Stream>> {
     let memory = |(place, argument)| match argument {
         &Argument::Array(ref memory @ Memory { of_process: false, .. }) => Some((place, memory)),
         _ => None,
     };
-    let mut found = arguments.iter().enumerate().filter_map(memory);
-    let Some((place, first)) = found.next() else { return import::stream(py, None) };
+    let mut memories = arguments.iter().enumerate().filter_map(memory);
+    let Some((place, first)) = memories.next() else { return import::stream(py, None) };
     let stream = &first.side.stream;
-    for (other, memory) in found {
-        let there = &memory.side.stream;
+    for (other, memory) in memories {
+        let other_stream = &memory.side.stream;
         let ours = !first.side.storage.is_foreign() && !memory.side.storage.is_foreign();
-        let same_context = stream.context().id() == there.context().id();
-        if !same_context || (ours && !Arc::ptr_eq(stream, there)) {
+        let same_context = stream.context().id() == other_stream.context().id();
+        if !same_context || (ours && !Arc::ptr_eq(stream, other_stream)) {
             let queue = |stream: &Stream| {
                 let selector = Selector::of(stream.context().info());
                 format!("a queue of {selector} (context {})", stream.context().id())
             };
-            let (here, elsewhere) = (stream.context().info(), there.context().info());
-            let remedy = match here.backend == elsewhere.backend {
+            let (own_device, other_device) = (stream.context().info(), other_stream.context().info());
+            let remedy = match own_device.backend == other_device.backend {
                 true => String::new(),
-                false => format!("; array.to_device(\"{}\") makes a copy", Selector::of(here)),
+                false => format!("; array.to_device(\"{}\") makes a copy", Selector::of(own_device)),
             };
-            return Err(refused(&format!(
+            return Err(error(&format!(
                 "{} is of {}, {} of {}: all arrays of a launch are of one queue{remedy}",
                 name(place),
                 queue(stream),
                 name(other),
-                queue(there)
+                queue(other_stream)
             )));
         }
     }

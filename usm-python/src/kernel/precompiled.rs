@@ -59,26 +59,26 @@ impl PyModule {
         let format = format.map(|format| read("format", format)).transpose()?;
         let bytes = code.cast::<PyBytes>().ok();
         let text = code.is_instance_of::<PyString>().then(|| read("code", code)).transpose()?;
-        let guessed = match text {
+        let language = match text {
             Some(text) if text.contains("__kernel") || text.contains("kernel void") => "opencl-c",
             Some(text) if text.contains(".version") => "ptx",
             Some(_) => "cuda-c",
             None => "spir-v",
         };
-        let code = match (format.unwrap_or(guessed), text, bytes.map(|bytes| bytes.as_bytes())) {
+        let code = match (format.unwrap_or(language), text, bytes.map(|bytes| bytes.as_bytes())) {
             ("opencl-c", Some(text), _) => Code::OpenClC(text),
             ("cuda-c", Some(text), _) => Code::CudaC(text),
             ("ptx", Some(text), _) => Code::Ptx(text),
             ("spir-v", _, Some(bytes)) => Code::SpirV(bytes),
             (other, text, _) => {
-                let given = if text.is_some() { "a text" } else { "no text" };
+                let objects = if text.is_some() { "a text" } else { "no text" };
                 return Err(Class::Kernel.error(format!(
-                    "format {other:?} and {given}: \"opencl-c\", \"cuda-c\" and \"ptx\" are texts, \"spir-v\" is bytes"
+                    "format {other:?} and {objects}: \"opencl-c\", \"cuda-c\" and \"ptx\" are texts, \"spir-v\" is bytes"
                 )));
             }
         };
-        let built = py.detach(|| Module::build_with(stream.context(), code, options));
-        built.map(Self).map_err(|error| Class::Kernel.error(error.to_string()))
+        let module = py.detach(|| Module::build_with(stream.context(), code, options));
+        module.map(Self).map_err(|error| Class::Kernel.error(error.to_string()))
     }
 
     /// The kernel of this name.
@@ -149,42 +149,42 @@ fn start(
     py: Python<'_>,
     function: &Function<Dyn>,
     sizes: &Sizes,
-    given: &Bound<'_, PyTuple>,
+    objects: &Bound<'_, PyTuple>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
-    let refused = |message: &str| Class::Kernel.error(format!("kernel {}: {message}", function.name()));
+    let error = |message: &str| Class::Kernel.error(format!("kernel {}: {message}", function.name()));
     let name = |place: usize| format!("argument {place}");
-    let arguments = given.iter().enumerate();
+    let arguments = objects.iter().enumerate();
     let mut arguments = arguments
-        .map(|(place, given)| {
-            Argument::of(&given, &|| format!("kernel {}: argument {place}", function.name()))
+        .map(|(place, objects)| {
+            Argument::of(&objects, &|| format!("kernel {}: argument {place}", function.name()))
         })
         .collect::<PyResult<Vec<_>>>()?;
-    let stream = stream(py, &arguments, &name, &refused)?;
+    let stream = stream(py, &arguments, &name, &error)?;
     if stream.context().id() != function.context().id() {
-        return Err(refused("it was built for another context than that of its arrays"));
+        return Err(error("it was built for another context than that of its arrays"));
     }
-    let moved = |place, message: &str| refused(&format!("{} {message}", name(place)));
-    check_unmoved(objects(given, &arguments), &moved)?;
-    move_to_device(py, &mut arguments, &stream, &refused, &name)?;
+    let moved_error = |place, message: &str| error(&format!("{} {message}", name(place)));
+    check_unmoved(with_objects(objects, &arguments), &moved_error)?;
+    move_to_device(py, &mut arguments, &stream, &error, &name)?;
     for (place, argument) in arguments.iter().enumerate() {
         if let Argument::Array(memory) = argument
-            && (memory.origin.is_some() || memory.joined)
+            && (memory.origin.is_some() || memory.is_view_of_other)
             && !memory.side.view.is_c_contiguous()
         {
-            return Err(refused(&format!(
+            return Err(error(&format!(
                 "{} shares memory with another one, or among its elements, and is not contiguous: pass a copy",
                 name(place)
             )));
         }
     }
     let shapes = function.info().parameters.as_deref().unwrap_or(&[]);
-    let (mut passed, mut memory) = (Vec::new(), Vec::new());
+    let (mut values, mut memory) = (Vec::new(), Vec::new());
     for (place, argument) in arguments.iter().enumerate() {
-        passed.push(match argument {
+        values.push(match argument {
             Argument::Structures(_) => {
                 let message = format!("{}: of structures, pass fields such as `x[\"name\"]`", name(place));
-                return Err(refused(&message));
+                return Err(error(&message));
             }
             Argument::Array(array) => {
                 let access = if array.is_readonly() { Access::Read } else { Access::Write };
@@ -195,7 +195,7 @@ fn start(
                 DeviceArgument::Value(match_parameter_width(*literal, shapes.get(place)))
             }
             Argument::Complex(_) => {
-                return Err(refused(&format!(
+                return Err(error(&format!(
                     "{}: a complex number is no value for it; pass its parts, or an array of one",
                     name(place)
                 )));
@@ -204,13 +204,13 @@ fn start(
                 let bytes = shape.iter().try_fold(element.bytes(), |all, extent| all.checked_mul(*extent));
                 let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
                 let bytes = bytes
-                    .ok_or_else(|| refused(&format!("{}: more local memory than there is", name(place))))?;
+                    .ok_or_else(|| error(&format!("{}: more local memory than there is", name(place))))?;
                 DeviceArgument::Local(bytes, element.bytes() as usize)
             }
         });
     }
-    let words: Vec<[u8; 8]> = passed.iter().map(DeviceArgument::word).collect();
-    let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
+    let words: Vec<[u8; 8]> = values.iter().map(DeviceArgument::word).collect();
+    let slots: Vec<Slot<'_>> = values.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let (global, local) = (sizes.global.as_slice(), sizes.local.as_deref());
     let range = Space { global, local, rounded: false };
     let event = py.detach(|| {
@@ -221,10 +221,10 @@ fn start(
     });
     let event = event.map_err(|message| {
         if !message.contains("the size of the argument") {
-            return refused(&message);
+            return error(&message);
         }
         // The runtime does not name the argument.
-        let scalars = passed.iter().enumerate().filter_map(|(place, one)| match one {
+        let scalars = values.iter().enumerate().filter_map(|(place, one)| match one {
             DeviceArgument::Value(literal) => {
                 Some(format!("{} has {} bytes", name(place), literal.ty.bytes()))
             }
@@ -232,10 +232,10 @@ fn start(
         });
         let scalars: Vec<String> = scalars.collect();
         let scalars = scalars.join(", ");
-        refused(&format!("{message}; {scalars}: pass np.int32(n) for an int, np.float32(x) for a float"))
+        error(&format!("{message}; {scalars}: pass np.int32(n) for an int, np.float32(x) for a float"))
     })?;
     wait::for_event(py, &event)?;
-    check_unmoved(objects(given, &arguments), &moved)?;
+    check_unmoved(with_objects(objects, &arguments), &moved_error)?;
     for argument in &arguments {
         if let Argument::Array(memory) = argument
             && let Some(origin) = memory.origin.as_ref().filter(|origin| !origin.storage.is_readonly())
@@ -247,11 +247,11 @@ fn start(
 }
 
 /// The arguments, each with its place and the object that it is.
-fn objects<'a, 'py>(
-    given: &Bound<'py, PyTuple>,
+fn with_objects<'a, 'py>(
+    objects: &Bound<'py, PyTuple>,
     arguments: &'a [Argument],
 ) -> impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)> {
-    let pairs = given.iter().zip(arguments).enumerate();
+    let pairs = objects.iter().zip(arguments).enumerate();
     pairs.map(|(place, (object, argument))| (place, object, argument))
 }
 

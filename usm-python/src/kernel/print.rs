@@ -9,7 +9,7 @@ use usm_core::AllocKind;
 
 use super::argument::{Argument, Memory};
 use super::code::Code;
-use super::launch::Prepared;
+use super::launch::PreparedLaunch;
 use crate::array::dtype::PyDtype;
 use crate::array::view::View;
 use crate::device::runtime::Stream;
@@ -40,17 +40,17 @@ pub(crate) fn add_arrays(
 }
 
 /// Prints what a launch stored in its log, which is complete.
-pub(crate) fn show(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
-    if prepared.code.log.is_none() {
+pub(crate) fn show(py: Python<'_>, launch: &PreparedLaunch) -> PyResult<()> {
+    if launch.code.log.is_none() {
         return Ok(());
     }
     let mut contents = Vec::new();
-    for argument in prepared.arguments.iter().skip(prepared.caller_arguments) {
+    for argument in launch.arguments.iter().skip(launch.caller_arguments) {
         if let Argument::Array(memory) = argument {
             contents.push(transfer::to_bytes(py, &memory.side)?);
         }
     }
-    show_contents(py, &prepared.code, &contents)
+    show_contents(py, &launch.code, &contents)
 }
 
 /// [`show`] for the bytes of these arrays.

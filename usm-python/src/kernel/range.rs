@@ -13,7 +13,7 @@ pub(crate) struct Sizes {
     /// Sizes of a group, if the caller gives them.
     pub(crate) local: Option<Vec<u64>>,
     /// Whether it is a `usm.Range` alone, which has no groups, as in SYCL.
-    pub(crate) ungrouped: bool,
+    pub(crate) is_plain_range: bool,
 }
 
 impl Sizes {
@@ -28,10 +28,10 @@ impl Sizes {
         if !is_pair {
             let is_single = index.is_exact_instance_of::<PyTuple>() && index.len()? == 1;
             let global = if is_single { index.get_item(0)? } else { index.clone() };
-            let ungrouped = global.is_instance_of::<PyTuple>()
+            let is_plain_range = global.is_instance_of::<PyTuple>()
                 && !global.is_exact_instance_of::<PyTuple>()
                 && global.hasattr(name!(py, "_usm_range"))?;
-            return Ok(Self { ungrouped, ..Self::new(sizes(&global, "global")?, None)? });
+            return Ok(Self { is_plain_range, ..Self::new(sizes(&global, "global")?, None)? });
         }
         let (global, local) = (index.get_item(0)?, index.get_item(1)?);
         // An attribute that is missing costs an exception.
@@ -91,7 +91,7 @@ impl Sizes {
         if items.is_none_or(|items| items > i64::MAX as u64) {
             return refuse(format!("the range {global:?} has more than {} work-items", i64::MAX));
         }
-        Ok(Self { global, local, ungrouped: false })
+        Ok(Self { global, local, is_plain_range: false })
     }
 }
 
@@ -105,23 +105,23 @@ fn nd_range<'py>(index: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny
     Ok(Some((global, index.getattr(name!(py, "local_range"))?)))
 }
 
-fn sizes(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
-    let Ok(tuple) = given.cast::<PyTuple>() else { return Ok(vec![size(given, what)?]) };
+fn sizes(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
+    let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(vec![size(object, what)?]) };
     tuple.iter().map(|one| size(&one, what)).collect()
 }
 
-fn size(given: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+fn size(object: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
     let index = || {
-        given.call_method0(name!(given.py(), "__index__")).map_err(|error| {
-            if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(given.py()) {
-                let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        object.call_method0(name!(object.py(), "__index__")).map_err(|error| {
+            if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(object.py()) {
+                let class = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
                 Class::Kernel.error(format!("{what} size: {class} is no integer"))
             } else {
                 error
             }
         })
     };
-    let number = if given.is_exact_instance_of::<PyInt>() { given.clone() } else { index()? };
+    let number = if object.is_exact_instance_of::<PyInt>() { object.clone() } else { index()? };
     number
         .extract()
         .map_err(|_| Class::Kernel.error(format!("{what} size {number}: 0 to 2**63 - 1 are sizes")))

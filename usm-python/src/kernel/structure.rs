@@ -69,11 +69,11 @@ struct Leaf {
 /// Reads arguments, with the fields of structures and the items of tuples in the place of these.
 /// `name` names an argument, or an item of it by its path, in messages.
 pub(crate) fn arguments(
-    given: &Bound<'_, PyTuple>,
+    objects: &Bound<'_, PyTuple>,
     name: &dyn Fn(usize, &str) -> String,
 ) -> PyResult<(Vec<Argument>, Origins)> {
-    let (mut arguments, mut parts) = (Vec::with_capacity(given.len()), Vec::with_capacity(given.len()));
-    for (place, one) in given.iter_borrowed().enumerate() {
+    let (mut arguments, mut parts) = (Vec::with_capacity(objects.len()), Vec::with_capacity(objects.len()));
+    for (place, one) in objects.iter_borrowed().enumerate() {
         add_argument(&one, (place, Vec::new()), name, &mut arguments, &mut parts)?;
     }
     Ok((arguments, Origins(parts)))
@@ -81,16 +81,16 @@ pub(crate) fn arguments(
 
 /// Reads an argument, or an item of it.
 fn add_argument(
-    given: &Bound<'_, PyAny>,
+    objects: &Bound<'_, PyAny>,
     (place, path): (usize, Vec<usize>),
     name: &dyn Fn(usize, &str) -> String,
     arguments: &mut Vec<Argument>,
     parts: &mut Vec<Part>,
 ) -> PyResult<()> {
     let start = arguments.len();
-    if let Ok(items) = given.cast::<PyTuple>() {
+    if let Ok(items) = objects.cast::<PyTuple>() {
         if path.len() == DEPTH {
-            let name = name(place, &shown(&path));
+            let name = name(place, &shown_path(&path));
             return Err(Class::Kernel.error(format!("{name}: more than {DEPTH} tuples within each other")));
         }
         let form = Form::Tuple(items.len() as u32);
@@ -100,9 +100,11 @@ fn add_argument(
         }
         return Ok(());
     }
-    let name = || name(place, &shown(&path));
-    let form = match Argument::of(given, &name)? {
-        Argument::Structures(side) => Form::Structure(Structure::read(given.py(), &side, &name, arguments)?),
+    let name = || name(place, &shown_path(&path));
+    let form = match Argument::of(objects, &name)? {
+        Argument::Structures(side) => {
+            Form::Structure(Structure::read(objects.py(), &side, &name, arguments)?)
+        }
         other => {
             arguments.push(other);
             Form::Plain
@@ -113,14 +115,14 @@ fn add_argument(
 }
 
 /// The indices of an item as Python writes them.
-fn shown(path: &[usize]) -> String {
+fn shown_path(path: &[usize]) -> String {
     path.iter().map(|index| format!("[{index}]")).collect()
 }
 
 impl Part {
     /// The object that it was read from.
-    fn object<'py>(&self, given: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
-        self.path.iter().try_fold(given.get_item(self.place).ok()?, |object, index| {
+    fn object<'py>(&self, objects: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
+        self.path.iter().try_fold(objects.get_item(self.place).ok()?, |object, index| {
             object.cast::<PyTuple>().ok()?.get_item(*index).ok()
         })
     }
@@ -135,17 +137,17 @@ impl Origins {
             Form::Structure(structure) => structure.names.get(argument - part.fields.start),
             _ => None,
         };
-        (part.place, format!("{}{}", shown(&part.path), field.map_or("", String::as_str)))
+        (part.place, format!("{}{}", shown_path(&part.path), field.map_or("", String::as_str)))
     }
 
     /// The arguments, each with the place of the program's argument and the object that it is.
     pub(crate) fn with<'a, 'py>(
         &'a self,
-        given: &'a Bound<'py, PyTuple>,
+        objects: &'a Bound<'py, PyTuple>,
         arguments: &'a [Argument],
     ) -> impl Iterator<Item = (usize, Bound<'py, PyAny>, &'a Argument)> {
         let objects = self.0.iter().flat_map(move |part| {
-            let object = part.object(given);
+            let object = part.object(objects);
             part.fields.clone().filter_map(move |_| Some((part.place, object.clone()?)))
         });
         objects.zip(arguments).map(|((place, object), argument)| (place, object, argument))
@@ -188,15 +190,15 @@ impl Structure {
         name: &dyn Fn() -> String,
         arguments: &mut Vec<Argument>,
     ) -> PyResult<Self> {
-        let refused = |message: &str| Class::Kernel.error(format!("{}: {message}", name()));
+        let error = |message: &str| Class::Kernel.error(format!("{}: {message}", name()));
         let (view, mut leaves) = (&side.view, Vec::new());
-        add_leaves(py, view, ("", 0), &refused, &mut leaves)?;
+        add_leaves(py, view, ("", 0), &error, &mut leaves)?;
         if leaves.is_empty() {
-            return Err(refused("a structure without fields"));
+            return Err(error("a structure without fields"));
         }
         let (size, dimensions) = (view.itemsize(), view.ndim());
         if view.nbytes() != 0 && view.strides().iter().any(|stride| stride % size as isize != 0) {
-            return Err(refused(&format!(
+            return Err(error(&format!(
                 "strides of {:?} bytes are no multiples of the {size} bytes of a structure; pass a copy",
                 view.strides()
             )));
@@ -207,11 +209,11 @@ impl Structure {
         let mut key = vec![kind | (dimensions as u32) << 16 | flags, size as u32, leaves.len() as u32];
         let mut names = Vec::new();
         for Leaf { name: path, offset, view: part } in leaves {
-            let shown = path.replace(WITHIN, ".");
+            let shown_path = path.replace(WITHIN, ".");
             let inner = part.shape()[dimensions..].to_vec();
-            let name = || format!("{}: field `{shown}`", name());
+            let name = || format!("{}: field `{shown_path}`", name());
             if inner.contains(&0) {
-                return Err(refused(&format!("field `{shown}` has no elements")));
+                return Err(error(&format!("field `{shown_path}` has no elements")));
             }
             let step = element_of(&part.dtype, &name)?.bytes() as usize;
             if offset % step != 0 || size % step != 0 {
@@ -219,8 +221,8 @@ impl Structure {
                     0 => format!("in structures of {size} bytes"),
                     _ => format!("at byte {offset} of the structure"),
                 };
-                return Err(refused(&format!(
-                    "field `{shown}` has {step} bytes, and is {what}, no multiple of that: use \
+                return Err(error(&format!(
+                    "field `{shown_path}` has {step} bytes, and is {what}, no multiple of that: use \
                      `np.dtype(.., align=True)`"
                 )));
             }
@@ -234,7 +236,7 @@ impl Structure {
                 }),
             );
             key.extend(inner.iter().map(|extent| *extent as u32));
-            names.push(format!(".{shown}"));
+            names.push(format!(".{shown_path}"));
             arguments.push(if is_scalar && inner.is_empty() {
                 memory.scalar(py)?
             } else {
@@ -250,25 +252,26 @@ fn add_leaves(
     py: Python<'_>,
     view: &View,
     (within, start): (&str, usize),
-    refused: &dyn Fn(&str) -> PyErr,
+    error: &dyn Fn(&str) -> PyErr,
     leaves: &mut Vec<Leaf>,
 ) -> PyResult<()> {
     let Some(members) = &view.descr else { return Ok(()) };
     for member in members.places()? {
         let name = format!("{within}{}", member.name);
-        let shown = name.replace(WITHIN, ".");
+        let shown_path = name.replace(WITHIN, ".");
         if member.name.contains(WITHIN) {
-            return Err(refused(&format!("field {:?}: a name of two lines", member.name)));
+            return Err(error(&format!("field {:?}: a name of two lines", member.name)));
         }
         let part = field::part(view, member, &PyString::new(py, &member.name))?;
         let offset = start + member.offset;
         if part.descr.is_none() {
             leaves.push(Leaf { name, offset, view: part });
         } else if member.axes.is_empty() {
-            add_leaves(py, &part, (&format!("{name}{WITHIN}"), offset), refused, leaves)?;
+            add_leaves(py, &part, (&format!("{name}{WITHIN}"), offset), error, leaves)?;
         } else {
-            let message = format!("field `{shown}` is an array of structures: pass its fields, such as ");
-            return Err(refused(&format!("{message}`x[{:?}][..]`", member.name)));
+            let message =
+                format!("field `{shown_path}` is an array of structures: pass its fields, such as ");
+            return Err(error(&format!("{message}`x[{:?}][..]`", member.name)));
         }
     }
     Ok(())

@@ -10,9 +10,9 @@ pub(crate) use usm_array::fork::{SOURCE, TURNS, count, enter, prepare};
 /// waits for it. In a forked child a lock that another thread of the parent held is replaced,
 /// with a default value.
 #[derive(Debug, Default)]
-pub(crate) struct Replaced<T>(Mutex<(usize, Arc<Mutex<T>>)>);
+pub(crate) struct ReplacedState<T>(Mutex<(usize, Arc<Mutex<T>>)>);
 
-impl<T: Default> Replaced<T> {
+impl<T: Default> ReplacedState<T> {
     /// The lock of this process. The interpreter stays attached while the outer lock is held, so
     /// that no thread of it forks meanwhile.
     pub(crate) fn lock_of(&self, py: Python<'_>) -> Arc<Mutex<T>> {

@@ -31,16 +31,16 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
 impl Code {
     /// Machine code of the host that checks at least these indices, compiled once, and the indices
     /// that it checks; `None` where the kernel is interpreted.
-    pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<HostCode>, Open)>> {
+    pub(crate) fn host_code(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<HostCode>, Open)>> {
         prepare(py)?;
         let host = self.host.lock_of(py);
         let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
         let start = Instant::now();
         let (code, open, is_new) = if host.has(open) {
-            host.get(&self.program, open, self.apart)
+            host.get(&self.program, open, self.is_unshared)
         } else {
             let host = &mut *host;
-            py.detach(|| host.get(&self.program, open, self.apart))
+            py.detach(|| host.get(&self.program, open, self.is_unshared))
         };
         drop(host);
         if is_new {
@@ -73,8 +73,8 @@ impl Code {
             return Ok(function);
         }
         let start = Instant::now();
-        let built = py.detach(|| self.program.build(context, variant));
-        let function = built.map_err(|error| self.error(&error.to_string()))?;
+        let function = py.detach(|| self.program.build(context, variant));
+        let function = function.map_err(|error| self.error(&error.to_string()))?;
         functions.insert(variant, &function);
         drop(functions);
         log::debug(py, "usm.kernel", || {
