@@ -83,17 +83,17 @@ impl Blocks {
         }
         // Joined blocks left holes in the list; closes them in order.
         let mut renumber = alloc::vec![0; blocks.len()];
-        let mut kept = Vec::with_capacity(blocks.len());
+        let mut dense_blocks = Vec::with_capacity(blocks.len());
         for (old, block) in blocks.into_iter().enumerate() {
             if let Some(block) = block {
-                renumber[old] = kept.len();
-                kept.push(block);
+                renumber[old] = dense_blocks.len();
+                dense_blocks.push(block);
             }
         }
         for (block, _) in place.iter_mut().flatten() {
             *block = renumber[*block];
         }
-        Ok(Self { blocks: kept, place })
+        Ok(Self { blocks: dense_blocks, place })
     }
 
     /// All blocks, ordered by their root tensor.
@@ -142,9 +142,9 @@ fn family_block(graph: &Graph, root: usize) -> Block {
             ops.dedup();
         }
     }
-    let carried = graph.tensors()[root].producer.is_some_and(|producer| first_read <= producer);
+    let is_carried = graph.tensors()[root].producer.is_some_and(|producer| first_read <= producer);
     let from_start =
-        first_write == usize::MAX || (first_read <= first_write && node.producer.is_none() && !carried);
+        first_write == usize::MAX || (first_read <= first_write && node.producer.is_none() && !is_carried);
     if from_start {
         hull.lower = 0;
     }
@@ -183,14 +183,14 @@ fn join(
     let fits = in_place != InPlace::SameSize || target.size == graph.tensors()[input].size;
     let begins_here = target.lifetime.lower == op as u64;
     // Two outputs over one input, or an output and a view that is made here.
-    let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
-    let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
+    let has_other_output = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
+    let is_in_loop = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
     if !permit.can_be_taken(graph, reach)
         || target.size > graph.tensors()[input].size
         || !fits
         || !begins_here
-        || taken
-        || looped
+        || has_other_output
+        || is_in_loop
         || delta % target.alignment != 0
     {
         return;

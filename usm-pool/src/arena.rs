@@ -110,7 +110,7 @@ impl<T> Intervals<T> {
         T: Clone,
     {
         let lows: Vec<u64> = self.meeting(range).map(|(low, _)| low).collect();
-        let mut taken = Vec::new();
+        let mut values = Vec::new();
         for low in lows {
             let Some((high, value)) = self.0.remove(&(range.memory, low)) else { continue };
             if low < range.low {
@@ -119,18 +119,18 @@ impl<T> Intervals<T> {
             if high > range.high {
                 self.insert(Range { low: range.high, high, ..range }, value.clone());
             }
-            taken.push(value);
+            values.push(value);
         }
-        taken
+        values
     }
 }
 
 struct Ranges<B: Backend> {
     /// Claimed rows.
-    held: Held,
+    claims: Held,
     /// What unfinished operations may still use. Shared, because a copy of an event may be the
     /// backend's own code, which the lock excludes.
-    released: Intervals<Arc<Pending<B>>>,
+    pending_uses: Intervals<Arc<Pending<B>>>,
 }
 
 struct Inner<B: Backend> {
@@ -161,7 +161,7 @@ impl<B: Backend> Inner<B> {
 /// The bases are freed after all operations that used a part of them.
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
-        let ranges = self.with_ranges(|ranges| core::mem::replace(&mut ranges.released, Intervals::new()));
+        let ranges = self.with_ranges(|ranges| core::mem::replace(&mut ranges.pending_uses, Intervals::new()));
         for ((memory, _), (_, pending)) in ranges.0 {
             if let Some(base) = self.base(memory) {
                 // Cannot fail: part and base belong to one context.
@@ -238,17 +238,17 @@ impl<B: Backend> Arena<B> {
         let bases: Vec<_> = used.map(|used| allocate(used.memory, used.peak)).collect::<Result<_, _>>()?;
         // A queue's memory exists after an event, and other sources may return bytes that late
         // operations still use. Parts wait for both.
-        let mut released = Intervals::new();
+        let mut pending_uses = Intervals::new();
         for &(memory, ref base) in &bases {
             let pending = base.pending();
             if !pending.is_empty() {
-                released.insert(Range { memory, low: 0, high: base.size() as u64 }, Arc::new(pending));
+                pending_uses.insert(Range { memory, low: 0, high: base.size() as u64 }, Arc::new(pending));
             }
         }
         let mut rows = plan.rows.clone();
         rows.sort_unstable_by_key(|row| row.id);
         let places = Places::new(&rows);
-        let ranges = Mutex::new(Ranges { held: Held::new(&places), released });
+        let ranges = Mutex::new(Ranges { claims: Held::new(&places), pending_uses });
         let context = source.context().clone();
         Ok(Self { inner: Arc::new(Inner { context, bases, rows, places, ranges }) })
     }
@@ -281,9 +281,9 @@ impl<B: Backend> Arena<B> {
         }
         let range = Inner::<B>::range_of(row);
         let Inner { rows, places, .. } = &*self.inner;
-        let holds = self.inner.with_ranges(|ranges| ranges.held.insert(rows, places, slot));
+        let holds = self.inner.with_ranges(|ranges| ranges.claims.insert(rows, places, slot));
         holds.map_err(|holder| ArenaError::InUse { id, held_by: rows[holder].id })?;
-        Ok(Claim { inner: self.inner.clone(), range, id, slot, taken: Mutex::new(false) })
+        Ok(Claim { inner: self.inner.clone(), range, id, slot, is_used: Mutex::new(false) })
     }
 }
 
@@ -294,7 +294,7 @@ pub struct Claim<B: Backend> {
     id: u64,
     /// Index of its row.
     slot: usize,
-    taken: Mutex<bool>,
+    is_used: Mutex<bool>,
 }
 
 impl<B: Backend> fmt::Debug for Claim<B> {
@@ -331,23 +331,23 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         if request.kind != base.kind() {
             return Err(ErrorKind::WrongKind { expected: base.kind(), found: request.kind }.into());
         }
-        let mut taken = self.taken.lock();
-        let in_use = if *taken { limit } else { 0 };
-        if *taken || request.size as u64 > limit {
+        let mut is_used = self.is_used.lock();
+        let in_use = if *is_used { limit } else { 0 };
+        if *is_used || request.size as u64 > limit {
             return Err(ErrorKind::OverMemory { requested: request.size as u64, in_use, limit }.into());
         }
         let offset = usize::try_from(self.range.low).map_err(|_| ErrorKind::SizeOverflow)?;
         base.check_range(offset, request.size)?;
         let pointer = base.as_ptr().wrapping_add(offset);
-        let unaligned = ErrorKind::BadAlignment { alignment: layout.align() };
+        let error = ErrorKind::BadAlignment { alignment: layout.align() };
         let pointer = NonNull::new(pointer).filter(|at| at.as_ptr().addr() % layout.align() == 0);
-        let pointer = pointer.ok_or(unaligned)?;
+        let pointer = pointer.ok_or(error)?;
         let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
         let slot = u32::try_from(self.slot).map_err(|_| ErrorKind::SizeOverflow)?;
-        *taken = true;
-        drop(taken);
+        *is_used = true;
+        drop(is_used);
         // From now on the allocation keeps the uses of its bytes.
-        let earlier = self.inner.with_ranges(|ranges| ranges.released.cut(self.range));
+        let earlier = self.inner.with_ranges(|ranges| ranges.pending_uses.cut(self.range));
         let mut uses = Pending::none();
         for pending in &earlier {
             drop(uses.join(Pending::clone(pending)));
@@ -363,9 +363,9 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let lender = unsafe { NonNull::new_unchecked(lender) };
         // SAFETY: the block lies in the base allocation (`check_range`). The count keeps that and
         // its context alive, whatever the source claims. The block is disjoint from all other
-        // parts: `held` has its range from the claim on, `tensor` refuses overlapping ranges, only
-        // `take_back` removes the range, and `taken` lets each claim serve once. The base itself is
-        // never handed out. `released` had all unfinished operations that touch the bytes.
+        // parts: `claims` has its range from the claim on, `tensor` refuses overlapping ranges, only
+        // `take_back` removes the range, and `is_used` lets each claim serve once. The base itself is
+        // never handed out. `pending_uses` had all unfinished operations that touch the bytes.
         Ok(unsafe { Allocation::from_lender(base.context(), block, uses, lender, slot) })
     }
 
@@ -376,13 +376,13 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
 
 impl<B: Backend> Drop for Claim<B> {
     fn drop(&mut self) {
-        if !*self.taken.get_mut() {
-            self.inner.with_ranges(|ranges| ranges.held.remove(&self.inner.places, self.slot));
+        if !*self.is_used.get_mut() {
+            self.inner.with_ranges(|ranges| ranges.claims.remove(&self.inner.places, self.slot));
         }
     }
 }
 
-// SAFETY: `released` has the uses of returned bytes until the next claim, or until the base waits
+// SAFETY: `pending_uses` has the uses of returned bytes until the next claim, or until the base waits
 // for them.
 unsafe impl<B: Backend> Lender<B> for Inner<B> {
     unsafe fn take_back(lender: NonNull<Self>, slot: u32, _: &Block, uses: Pending<B>) {
@@ -392,9 +392,9 @@ unsafe impl<B: Backend> Lender<B> for Inner<B> {
         let range = Self::range_of(row);
         let uses = (!uses.is_done()).then(|| Arc::new(uses));
         inner.with_ranges(|ranges| {
-            ranges.held.remove(&inner.places, slot as usize);
+            ranges.claims.remove(&inner.places, slot as usize);
             if let Some(uses) = uses {
-                ranges.released.insert(range, uses);
+                ranges.pending_uses.insert(range, uses);
             }
         });
     }

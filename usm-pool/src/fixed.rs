@@ -55,8 +55,8 @@ const fn place<const N: usize>(
     buffers: &[Buffer; N],
     conflicts: Option<&ConflictView<'_>>,
 ) -> Result<Fixed<N>, Error> {
-    let mut found = Fixed { offsets: [0; N], peak: 0 };
-    let mut done = [false; N];
+    let mut result = Fixed { offsets: [0; N], peak: 0 };
+    let mut is_placed = [false; N];
     let mut sum = 0_u64;
     let mut i = 0;
     while i < N {
@@ -89,20 +89,20 @@ const fn place<const N: usize>(
         let mut next = N;
         let mut k = 0;
         while k < N {
-            if !done[k] && (next == N || buffers[k].size > buffers[next].size) {
+            if !is_placed[k] && (next == N || buffers[k].size > buffers[next].size) {
                 next = k;
             }
             k += 1;
         }
-        let offset = lowest(buffers, conflicts, &found.offsets, &done, next);
-        found.offsets[next] = offset;
-        if offset + buffers[next].size > found.peak {
-            found.peak = offset + buffers[next].size;
+        let offset = lowest(buffers, conflicts, &result.offsets, &is_placed, next);
+        result.offsets[next] = offset;
+        if offset + buffers[next].size > result.peak {
+            result.peak = offset + buffers[next].size;
         }
-        done[next] = true;
+        is_placed[next] = true;
         round += 1;
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// The lowest aligned offset at which buffer `next` meets no placed buffer that it conflicts with.
@@ -110,7 +110,7 @@ const fn lowest<const N: usize>(
     buffers: &[Buffer; N],
     conflicts: Option<&ConflictView<'_>>,
     offsets: &[u64; N],
-    done: &[bool; N],
+    is_placed: &[bool; N],
     next: usize,
 ) -> u64 {
     let item = &buffers[next];
@@ -124,7 +124,7 @@ const fn lowest<const N: usize>(
     while k < N {
         let other = &buffers[k];
         let end = offsets[k] + other.size;
-        let meets = done[k] && at < end && offsets[k] < at + item.size;
+        let meets = is_placed[k] && at < end && offsets[k] < at + item.size;
         if meets && in_conflict(buffers, conflicts, next, k) {
             at = (end + (item.alignment - 1)) & !(item.alignment - 1);
             k = 0;

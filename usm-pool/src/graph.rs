@@ -397,8 +397,8 @@ impl Graph {
     #[must_use]
     pub fn lifetime(&self, tensor: usize) -> Lifetime {
         let node = &self.tensors[tensor];
-        let unused = node.producer.is_none() && node.users.is_empty();
-        if node.alias.is_some() && unused {
+        let is_unused = node.producer.is_none() && node.users.is_empty();
+        if node.alias.is_some() && is_unused {
             // It must not make its root's bytes older than their content.
             let end = if node.is_output { self.ops.len().max(1) as u64 } else { 0 };
             return Lifetime::new(end.saturating_sub(1), end);
@@ -418,8 +418,8 @@ impl Graph {
             let read_inside = node.users.iter().any(|op| body.contains(op));
             // Every iteration reads it again, so it must survive them all. Content from before the
             // run is older than a loop that begins with the run.
-            let given = node.producer.is_none() && node.alias.is_none();
-            if (given || begin < first) && read_inside {
+            let is_from_caller = node.producer.is_none() && node.alias.is_none();
+            if (is_from_caller || begin < first) && read_inside {
                 upper = upper.max(last + 1);
             }
             // Read before it is written: carried from one iteration to the next.

@@ -78,7 +78,7 @@ fn data(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     json.push_str("],\"operators\":[");
     list(&mut json, graph.map_or(&[][..], Graph::ops), |json, op| text(json, &op.name));
     json.push_str("],\"rows\":[");
-    let mut seen = BTreeSet::new();
+    let mut seen_buffers = BTreeSet::new();
     list(&mut json, &plan.rows, |json, row| {
         json.push('[');
         for value in [row.id, row.lower, row.upper, row.size, row.offset] {
@@ -87,7 +87,7 @@ fn data(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
         }
         let memory = plan.memories.iter().filter(|used| used.buffers > 0);
         let memory = memory.enumerate().find(|(_, used)| used.memory == row.memory).map_or(0, |(at, _)| at);
-        let _ = write!(json, "{memory},{},{},", u8::from(!seen.insert(row.buffer)), row.buffer);
+        let _ = write!(json, "{memory},{},{},", u8::from(!seen_buffers.insert(row.buffer)), row.buffer);
         let node = graph.and_then(|graph| Some(&graph.tensors()[graph.tensor_index(row.id)?]));
         match node.and_then(|node| node.name.as_deref()) {
             Some(name) => text(json, name),

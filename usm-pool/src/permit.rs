@@ -28,17 +28,17 @@ impl Permit<'_> {
     /// the paths leave.
     pub(crate) fn can_be_taken(&self, graph: &Graph, reach: Option<&Reachability>) -> bool {
         let Self { op, source: (source, _), target, .. } = *self;
-        let ordered = match reach {
+        let is_ordered = match reach {
             None => source.lifetime.upper == op as u64 + 1 && target.lifetime.lower == op as u64,
             Some(reach) => {
                 let before = |&other: &usize| other == op || reach.precedes(other, op);
                 let after = |&other: &usize| other == op || reach.precedes(op, other);
                 // Iterations may overlap.
-                let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
-                !looped && source.ops.iter().all(before) && target.ops.iter().all(after)
+                let is_in_loop = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
+                !is_in_loop && source.ops.iter().all(before) && target.ops.iter().all(after)
             }
         };
-        !target.from_start && ordered && self.can_be_taken_in_some_order(graph)
+        !target.from_start && is_ordered && self.can_be_taken_in_some_order(graph)
     }
 
     /// What the order of the operators does not decide: whether a plan of some order may take the
@@ -46,8 +46,8 @@ impl Permit<'_> {
     pub(crate) fn can_be_taken_in_some_order(&self, graph: &Graph) -> bool {
         let Self { input, output, source: (source, _), target, .. } = *self;
         let fits = graph.tensors()[output].size <= graph.tensors()[input].size;
-        let apart = source.root != target.root;
-        fits && apart && !source.to_end && !self.overwrites(graph)
+        let are_distinct = source.root != target.root;
+        fits && are_distinct && !source.to_end && !self.overwrites(graph)
     }
 
     /// Whether the operator would overwrite an input that it may still read, or an output. A permit
@@ -57,20 +57,20 @@ impl Permit<'_> {
         let Self { op, source: (source, delta), target, .. } = *self;
         let (node, size) = (&graph.ops()[op], |tensor: usize| graph.tensors()[tensor].size);
         let within = |tensors: &[usize], block: &Block| -> Vec<(usize, u64)> {
-            let here = |member: &&(usize, u64)| tensors.contains(&member.0);
-            block.members.iter().filter(here).copied().collect()
+            let is_listed = |member: &&(usize, u64)| tensors.contains(&member.0);
+            block.members.iter().filter(is_listed).copied().collect()
         };
-        let (read, kept) = (within(&node.inputs, source), within(&node.outputs, source));
+        let (read, outputs) = (within(&node.inputs, source), within(&node.outputs, source));
         within(&node.outputs, target).iter().any(|&(output, at)| {
             // The output's block fits into the input, so no overflow.
             let low = at.saturating_add(delta);
             let high = low.saturating_add(size(output));
             let touches =
                 |&(other, begin): &(usize, u64)| low.max(begin) < high.min(begin.saturating_add(size(other)));
-            let permitted = |&(input, begin): &(usize, u64)| {
+            let is_permitted = |&(input, begin): &(usize, u64)| {
                 node.in_place.contains(&(input, output)) && low == begin && size(output) <= size(input)
             };
-            kept.iter().any(touches) || read.iter().any(|input| touches(input) && !permitted(input))
+            outputs.iter().any(touches) || read.iter().any(|input| touches(input) && !is_permitted(input))
         })
     }
 }

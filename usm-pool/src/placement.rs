@@ -93,11 +93,11 @@ fn operands(graph: &Graph, problem: &Problem) -> Vec<Vec<usize>> {
         }
     }
     let of = |op: &crate::graph::OpNode| {
-        let mut found: Vec<usize> =
+        let mut operands: Vec<usize> =
             op.inputs.iter().chain(&op.outputs).filter_map(|&tensor| place[tensor]).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        operands.sort_unstable();
+        operands.dedup();
+        operands
     };
     graph.ops().iter().map(of).collect()
 }
@@ -142,21 +142,21 @@ fn plan_placed(
     let mut options = *options;
     let capacity = options.capacity.take();
     let device = plan_part(problem, &options, device_limit(limits).unwrap_or(u64::MAX), &mut placement)?;
-    let there: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
-    let host = plan(&problem.subset(&there)?, &options)?;
+    let host_buffers: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
+    let host = plan(&problem.subset(&host_buffers)?, &options)?;
     let mut offsets = alloc::vec![0; placement.len()];
     let (mut from_device, mut from_host) = (device.offsets.iter(), host.offsets.iter());
     for (offset, memory) in offsets.iter_mut().zip(&placement) {
         let next = if *memory == Memory::Device { from_device.next() } else { from_host.next() };
         *offset = next.copied().unwrap_or(0);
     }
-    let bound = if there.is_empty() || there.len() == placement.len() {
+    let bound = if host_buffers.is_empty() || host_buffers.len() == placement.len() {
         crate::planner::bound(problem, &options)?
     } else {
         shared_bound(problem)?
     };
     let mut whole = Plan::new(problem, offsets, device.strategy, bound);
-    whole.spilled = there.iter().map(|&buffer| problem.buffers()[buffer].id).collect();
+    whole.spilled = host_buffers.iter().map(|&buffer| problem.buffers()[buffer].id).collect();
     whole.placement = placement;
     whole.capacity = capacity;
     whole.nodes = device.nodes.saturating_add(host.nodes);
@@ -173,12 +173,12 @@ fn plan_part(
     placement: &mut [Memory],
 ) -> Result<Plan, Error> {
     loop {
-        let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
-        let part = problem.subset(&here)?;
-        let found = plan_in(&part, options, room)?;
-        match evicted(&part, &found, room).filter(|_| found.peak > room) {
-            Some(buffer) => placement[here[buffer]] = Memory::Host,
-            None => return Ok(found),
+        let device_buffers: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
+        let part = problem.subset(&device_buffers)?;
+        let plan = plan_in(&part, options, room)?;
+        match evicted(&part, &plan, room).filter(|_| plan.peak > room) {
+            Some(buffer) => placement[device_buffers[buffer]] = Memory::Host,
+            None => return Ok(plan),
         }
     }
 }
@@ -188,17 +188,17 @@ fn plan_in(part: &Problem, options: &Options<'_>, room: u64) -> Result<Plan, Err
     let mut cheap = *options;
     // The cheap strategy selects buffers to move; near the limit the requested strategy decides.
     cheap.strategy = Strategy::GreedyBySize;
-    let mut found = plan(part, &cheap)?;
-    if found.peak > room && found.lower_bound <= room && options.strategy != Strategy::GreedyBySize {
+    let mut best = plan(part, &cheap)?;
+    if best.peak > room && best.lower_bound <= room && options.strategy != Strategy::GreedyBySize {
         let mut within = *options;
         within.capacity = Some(room);
-        found = plan(part, &within)?;
+        best = plan(part, &within)?;
     }
-    if found.peak > room {
-        return Ok(found);
+    if best.peak > room {
+        return Ok(best);
     }
     let last = plan(part, options)?;
-    Ok(if last.peak <= room { last } else { found })
+    Ok(if last.peak <= room { last } else { best })
 }
 
 /// The buffer to move out of a part that needs too much: of those in the bound's certificate when
@@ -206,22 +206,22 @@ fn plan_in(part: &Problem, options: &Options<'_>, room: u64) -> Result<Plan, Err
 /// else the largest.
 fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
     let buffers = part.buffers();
-    let proven = plan.lower_bound > room;
-    let excess = if proven { plan.lower_bound - room } else { plan.peak.saturating_sub(room) };
-    let listed: &[u64] = match &plan.certificate {
+    let is_proven = plan.lower_bound > room;
+    let excess = if is_proven { plan.lower_bound - room } else { plan.peak.saturating_sub(room) };
+    let ids: &[u64] = match &plan.certificate {
         Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => buffers,
         Certificate::Search { .. } => &[],
     };
-    let listed: alloc::collections::BTreeSet<u64> = listed.iter().copied().collect();
+    let ids: alloc::collections::BTreeSet<u64> = ids.iter().copied().collect();
     let candidates = || {
         (0..buffers.len()).filter(|&i| {
             let above = plan.offsets[i].saturating_add(buffers[i].size) > room;
             buffers[i].size > 0
-                && if proven && !listed.is_empty() { listed.contains(&buffers[i].id) } else { above }
+                && if is_proven && !ids.is_empty() { ids.contains(&buffers[i].id) } else { above }
         })
     };
-    let enough = candidates().filter(|&i| buffers[i].size >= excess).min_by_key(|&i| (buffers[i].size, i));
-    enough.or_else(|| candidates().max_by_key(|&i| (buffers[i].size, core::cmp::Reverse(i))))
+    let best_fit = candidates().filter(|&i| buffers[i].size >= excess).min_by_key(|&i| (buffers[i].size, i));
+    best_fit.or_else(|| candidates().max_by_key(|&i| (buffers[i].size, core::cmp::Reverse(i))))
 }
 
 /// A bound on the sum over several memories: sizes alone, because each memory has a topmost buffer

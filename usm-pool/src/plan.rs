@@ -231,15 +231,15 @@ impl Plan {
             None => alloc::vec![Memory::Device, Memory::Host],
         };
         for memory in all {
-            let here = problem
+            let residents = problem
                 .buffers()
                 .iter()
                 .zip(&self.offsets)
                 .zip(&self.placement)
                 .filter(|(_, at)| **at == memory);
-            let buffers = here.clone().count();
+            let buffers = residents.clone().count();
             let peak =
-                here.map(|((buffer, &offset), _)| offset.saturating_add(buffer.size)).max().unwrap_or(0);
+                residents.map(|((buffer, &offset), _)| offset.saturating_add(buffer.size)).max().unwrap_or(0);
             if buffers > 0 || memory != Memory::Host {
                 self.memories.push(MemoryUse { memory, peak, buffers });
             }

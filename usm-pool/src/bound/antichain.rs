@@ -38,7 +38,7 @@ pub(crate) fn antichain_until(
     let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
     sort::by_key(&mut order, |i| (buffers[i].lower, buffers[i].upper, i));
     match antichain_of(buffers, conflicts, &order, stop)? {
-        Some(found) => Ok(found),
+        Some(result) => Ok(result),
         None => {
             let largest = (0..buffers.len()).max_by_key(|&i| buffers[i].size);
             Ok((largest.map_or(0, |i| buffers[i].size), largest.into_iter().collect()))
@@ -76,19 +76,19 @@ fn antichain_of(
     if !network.maximise(source, sink, stop) {
         return Ok(None);
     }
-    let reached = network.reachable(source);
-    let mut set: Vec<usize> = (0..n).filter(|&k| reached[k] && !reached[n + k]).map(|k| order[k]).collect();
+    let reachable = network.reachable(source);
+    let mut set: Vec<usize> = (0..n).filter(|&k| reachable[k] && !reachable[n + k]).map(|k| order[k]).collect();
     // If the relation is no order, the set may have pairs without conflict: drops buffers that do
     // not conflict with all earlier ones.
-    let mut kept: Vec<usize> = Vec::with_capacity(set.len());
+    let mut antichain: Vec<usize> = Vec::with_capacity(set.len());
     for i in set.drain(..) {
-        if kept.iter().all(|&other| conflicts.contains(i, other)) {
-            kept.push(i);
+        if antichain.iter().all(|&other| conflicts.contains(i, other)) {
+            antichain.push(i);
         }
     }
-    kept.sort_unstable();
-    let bytes = super::stacked(kept.iter().map(|&i| &buffers[i])).unwrap_or(0);
-    Ok(Some((bytes, kept)))
+    antichain.sort_unstable();
+    let bytes = super::stacked(antichain.iter().map(|&i| &buffers[i])).unwrap_or(0);
+    Ok(Some((bytes, antichain)))
 }
 
 /// For each buffer of `order` (by position) its direct successors; `None` if `stop` ended it.
@@ -125,17 +125,17 @@ fn cover_relation(
             return Ok(None);
         }
         let mut left: Vec<u64> = after.row(k).to_vec();
-        let mut found = Vec::new();
+        let mut successors = Vec::new();
         loop {
             let next = set_bits(&left).next();
             let Some(next) = next else { break };
-            found.push(next as u32);
+            successors.push(next as u32);
             left[next / 64] &= !(1 << (next % 64));
             for (mine, theirs) in left.iter_mut().zip(after.row(next)).skip(next / 64) {
                 *mine &= !theirs;
             }
         }
-        covers.push(found);
+        covers.push(successors);
     }
     Ok(Some(covers))
 }

@@ -24,21 +24,21 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
     let live = || buffers.iter().filter(|buffer| buffer.occupies());
     let units = live().fold(0_u64, |units, buffer| units | buffer.alignment);
     let ranks = Ranks::of(buffers);
-    let mut sorted: Option<(Vec<u32>, Vec<u32>)> = None;
+    let mut orders: Option<(Vec<u32>, Vec<u32>)> = None;
     let mut best = TimeCut::default();
     for unit in (0..u64::BITS).map(|shift| 1 << shift).filter(|unit| units & unit != 0) {
-        let mut aligned = live().filter(|buffer| buffer.alignment >= unit);
-        let found = match &ranks {
-            Some(ranks) if aligned.all(|buffer| buffer.size % unit == 0) => {
+        let mut candidates = live().filter(|buffer| buffer.alignment >= unit);
+        let cut = match &ranks {
+            Some(ranks) if candidates.all(|buffer| buffer.size % unit == 0) => {
                 rounded_time_cut(buffers, ranks, unit)
             }
             _ => {
-                let (begins, ends) = sorted.get_or_insert_with(|| by_time(buffers));
+                let (begins, ends) = orders.get_or_insert_with(|| by_time(buffers));
                 sweep(buffers, begins, ends, unit)
             }
         };
-        if found.bytes > best.bytes {
-            best = found;
+        if cut.bytes > best.bytes {
+            best = cut;
         }
     }
     best
@@ -47,14 +47,14 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
 /// The heaviest instant if every size is a multiple of the unit. Stacking then leaves no byte free,
 /// so the sum of the sizes counts.
 fn rounded_time_cut(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
-    let aligned = || {
+    let candidates = || {
         let all = buffers.iter().zip(&ranks.lives);
         all.filter(|(buffer, _)| buffer.occupies() && buffer.alignment >= unit)
     };
     // Changes of the load. The sums of a checked problem fit, so they are right even if
     // intermediate values wrap around 2^64.
     let mut changes = alloc::vec![0_u64; ranks.count as usize];
-    for (buffer, life) in aligned() {
+    for (buffer, life) in candidates() {
         let (begin, end) = (life.0 as usize, life.1 as usize);
         changes[begin] = changes[begin].wrapping_add(buffer.size);
         changes[end] = changes[end].wrapping_sub(buffer.size);
@@ -67,19 +67,19 @@ fn rounded_time_cut(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
         }
     }
     // The load only rises where a life begins.
-    let begins = aligned().find(|(_, life)| life.0 == best.1);
+    let begins = candidates().find(|(_, life)| life.0 == best.1);
     TimeCut { bytes: best.0, time: begins.map_or(0, |(buffer, _)| buffer.lower) }
 }
 
 /// Buffers that need bytes, in order of begin and in order of end.
 fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
-    let sorted = |time: fn(&Buffer) -> u64| {
+    let order_by = |time: fn(&Buffer) -> u64| {
         let live = buffers.iter().zip(0..).filter(|(buffer, _)| buffer.occupies());
         let mut times: Vec<(u64, u32)> = live.map(|(buffer, i)| (time(buffer), i)).collect();
         times.sort_unstable();
         times.into_iter().map(|(_, i)| i).collect()
     };
-    (sorted(|buffer| buffer.lower), sorted(|buffer| buffer.upper))
+    (order_by(|buffer| buffer.lower), order_by(|buffer| buffer.upper))
 }
 
 fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut {
@@ -88,23 +88,23 @@ fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut
     // The bytes that the topmost buffer may leave free. The largest value counts, so this keeps the
     // values of live buffers sorted.
     let mut slacks: BTreeMap<u64, u32> = BTreeMap::new();
-    let rounded = |buffer: &Buffer| align_up(buffer.size, unit).unwrap_or(u64::MAX);
+    let rounded_size = |buffer: &Buffer| align_up(buffer.size, unit).unwrap_or(u64::MAX);
     let mut end =
         ends.iter().map(|&i| &buffers[i as usize]).filter(|buffer| buffer.alignment >= unit).peekable();
     for buffer in begins.iter().map(|&i| &buffers[i as usize]).filter(|buffer| buffer.alignment >= unit) {
-        while let Some(over) = end.next_if(|over| over.upper <= buffer.lower) {
-            let room = rounded(over);
+        while let Some(dead_buffer) = end.next_if(|other| other.upper <= buffer.lower) {
+            let room = rounded_size(dead_buffer);
             load = load.saturating_sub(room);
-            if room > over.size {
-                if let Some(count) = slacks.get_mut(&(room - over.size)) {
+            if room > dead_buffer.size {
+                if let Some(count) = slacks.get_mut(&(room - dead_buffer.size)) {
                     *count -= 1;
                     if *count == 0 {
-                        slacks.remove(&(room - over.size));
+                        slacks.remove(&(room - dead_buffer.size));
                     }
                 }
             }
         }
-        let room = rounded(buffer);
+        let room = rounded_size(buffer);
         load = load.saturating_add(room);
         if room > buffer.size {
             *slacks.entry(room - buffer.size).or_insert(0) += 1;

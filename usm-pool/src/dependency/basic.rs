@@ -11,19 +11,19 @@ use crate::{ConflictGraph, Error};
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
 pub fn basic(graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, Error> {
-    let mut found = ConflictGraph::new(blocks.blocks().len())?;
-    let mut together = Vec::new();
+    let mut conflicts = ConflictGraph::new(blocks.blocks().len())?;
+    let mut operands = Vec::new();
     for op in graph.ops() {
         let block_of = |&tensor: &usize| blocks.place(tensor).map(|(block, _)| block);
-        together.clear();
-        together.extend(op.outputs.iter().filter_map(block_of));
-        let outputs = together.len();
-        together.extend(op.inputs.iter().filter_map(block_of));
-        for (i, &output) in together[..outputs].iter().enumerate() {
-            for &other in &together[i + 1..] {
-                found.insert(output, other);
+        operands.clear();
+        operands.extend(op.outputs.iter().filter_map(block_of));
+        let outputs = operands.len();
+        operands.extend(op.inputs.iter().filter_map(block_of));
+        for (i, &output) in operands[..outputs].iter().enumerate() {
+            for &other in &operands[i + 1..] {
+                conflicts.insert(output, other);
             }
         }
     }
-    Ok(found)
+    Ok(conflicts)
 }

@@ -28,15 +28,15 @@ pub fn lists(graph: &Graph, queue: Queue) -> Result<Vec<Vec<usize>>, Error> {
             block.members.iter().filter_map(|&(tensor, _)| graph.tensors()[tensor].producer).collect()
         })
         .collect();
-    let mut found: Vec<BTreeSet<usize>> = (0..graph.ops().len()).map(|op| BTreeSet::from([op])).collect();
+    let mut lists: Vec<BTreeSet<usize>> = (0..graph.ops().len()).map(|op| BTreeSet::from([op])).collect();
     for (block, mine) in writers.iter().enumerate() {
         let others = relation.neighbours(block).chain(core::iter::once(block));
         let others: Vec<usize> = others.flat_map(|other| writers[other].iter().copied()).collect();
         for &op in mine {
-            found[op].extend(&others);
+            lists[op].extend(&others);
         }
     }
-    Ok(found.into_iter().map(|list| list.into_iter().collect()).collect())
+    Ok(lists.into_iter().map(|list| list.into_iter().collect()).collect())
 }
 
 /// The lists as text, one operator a line: `name: restricted by name, name, ...` without the

@@ -28,9 +28,9 @@ pub use usm_core::QueueOrder as Queue;
 pub fn conflicts(graph: &Graph, blocks: &Blocks, queue: Queue) -> Result<ConflictGraph, Error> {
     match queue {
         Queue::InOrder => {
-            let mut found = basic(graph, blocks)?;
-            found.merge(&skipped_branch(graph, blocks)?);
-            Ok(found)
+            let mut conflicts = basic(graph, blocks)?;
+            conflicts.merge(&skipped_branch(graph, blocks)?);
+            Ok(conflicts)
         }
         Queue::OutOfOrder => out_of_order(blocks, &Reachability::new(graph, &[])?),
     }
@@ -42,6 +42,6 @@ pub fn conflicts(graph: &Graph, blocks: &Blocks, queue: Queue) -> Result<Conflic
 fn span(block: &Block) -> (u64, u64) {
     let begin = if block.from_start { 0 } else { block.lifetime.lower + 1 };
     let last = block.lifetime.upper;
-    let touched = block.ops.binary_search_by(|&op| (op as u64 + 1).cmp(&last)).is_ok();
-    (begin, if touched && !block.to_end { last } else { last + 1 })
+    let ends_with_access = block.ops.binary_search_by(|&op| (op as u64 + 1).cmp(&last)).is_ok();
+    (begin, if ends_with_access && !block.to_end { last } else { last + 1 })
 }

@@ -19,7 +19,7 @@ pub struct Reachability {
     order: Vec<usize>,
     edges: Vec<(usize, usize)>,
     /// Whether paths are missing because time ran out.
-    stopped: bool,
+    is_incomplete: bool,
 }
 
 impl Reachability {
@@ -74,10 +74,10 @@ impl Reachability {
         }
         let mut descendants = zeroed_words(n * width)?;
         let mut row = alloc::vec![0_u64; width];
-        let mut stopped = false;
+        let mut is_incomplete = false;
         for &op in order.iter().rev() {
-            stopped = stop();
-            if stopped {
+            is_incomplete = stop();
+            if is_incomplete {
                 break;
             }
             // Nearest successors first, because operators that they reach need no second pass.
@@ -94,7 +94,7 @@ impl Reachability {
             }
             descendants[op * width..(op + 1) * width].copy_from_slice(&row);
         }
-        Ok(Self { n, descendants, order, edges: edges.to_vec(), stopped })
+        Ok(Self { n, descendants, order, edges: edges.to_vec(), is_incomplete })
     }
 
     /// The edges (earlier, later operator) added to the data dependencies.
@@ -139,23 +139,23 @@ impl Reachability {
 
 /// The topological order that stays closest to the indices, or an operator on a cycle.
 fn topological(successors: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
-    let mut waiting = alloc::vec![0_usize; successors.len()];
+    let mut in_degrees = alloc::vec![0_usize; successors.len()];
     for &next in successors.iter().flatten() {
-        waiting[next] += 1;
+        in_degrees[next] += 1;
     }
-    let ready = (0..successors.len()).filter(|&op| waiting[op] == 0).map(Reverse);
+    let ready = (0..successors.len()).filter(|&op| in_degrees[op] == 0).map(Reverse);
     let mut ready: BinaryHeap<Reverse<usize>> = ready.collect();
     let mut order = Vec::with_capacity(successors.len());
     while let Some(Reverse(op)) = ready.pop() {
         order.push(op);
         for &next in &successors[op] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
+            in_degrees[next] -= 1;
+            if in_degrees[next] == 0 {
                 ready.push(Reverse(next));
             }
         }
     }
-    match waiting.iter().position(|&left| left > 0) {
+    match in_degrees.iter().position(|&left| left > 0) {
         Some(op) => Err(op),
         None => Ok(order),
     }
@@ -177,8 +177,8 @@ pub(crate) fn out_of_order_until(
     reach: &Reachability,
     stop: &dyn Fn() -> bool,
 ) -> Result<(ConflictGraph, bool), Error> {
-    let found = if reach.stopped { None } else { strictly_before(blocks, reach, stop)? };
-    let Some(mut before) = found else { return Ok((ConflictGraph::complete(blocks.blocks().len())?, false)) };
+    let relation = if reach.is_incomplete { None } else { strictly_before(blocks, reach, stop)? };
+    let Some(mut before) = relation else { return Ok((ConflictGraph::complete(blocks.blocks().len())?, false)) };
     before.or_transpose();
     before.complement();
     Ok((before, true))
@@ -226,15 +226,15 @@ fn strictly_before(
         for (word, (others, span)) in before.row_mut(i).iter_mut().zip(firsts.chunks(64).zip(&spans)) {
             // Neighbouring blocks usually have neighbouring first accesses, so usually all or none
             // of these 64 begin after this one.
-            let near = &common[span.words.clone()];
-            *word = if near.iter().all(|&bits| bits == u64::MAX) {
-                span.begun
-            } else if near.iter().all(|&bits| bits == 0) {
+            let window = &common[span.words.clone()];
+            *word = if window.iter().all(|&bits| bits == u64::MAX) {
+                span.nonempty
+            } else if window.iter().all(|&bits| bits == 0) {
                 0
             } else if let Some(first) = span.run {
                 let bits = |word: usize| common.get(word).copied().unwrap_or(0);
                 let high = bits(first / 64 + 1).checked_shl(64 - first as u32 % 64).unwrap_or(0);
-                (bits(first / 64) >> (first % 64) | high) & span.begun
+                (bits(first / 64) >> (first % 64) | high) & span.nonempty
             } else {
                 others.iter().enumerate().fold(0, |bits, (k, other)| bits | u64::from(after(other)) << k)
             };
@@ -248,7 +248,7 @@ struct Span {
     /// The words of a row of operators that hold all positions.
     words: core::ops::Range<usize>,
     /// The blocks with at least one.
-    begun: u64,
+    nonempty: u64,
     /// The first access of the first block, if each has one and the operators are consecutive.
     run: Option<usize>,
 }
@@ -257,11 +257,11 @@ impl Span {
     fn of(firsts: &[Vec<usize>]) -> Self {
         let words = || firsts.iter().flatten().map(|op| op / 64);
         let words = words().min().unwrap_or(0)..words().max().map_or(0, |last| last + 1);
-        let begun =
+        let nonempty =
             firsts.iter().enumerate().fold(0, |bits, (k, first)| bits | u64::from(!first.is_empty()) << k);
         let first = firsts.first().and_then(|first| first.first().copied());
         let run = first.filter(|first| firsts.iter().enumerate().all(|(k, one)| one[..] == [first + k]));
-        Self { words, begun, run }
+        Self { words, nonempty, run }
     }
 }
 
@@ -271,25 +271,25 @@ pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> 
     if block.from_start {
         return Vec::new();
     }
-    let mut found: Vec<usize> = Vec::new();
+    let mut accesses: Vec<usize> = Vec::new();
     if block.ops.len() <= MANY {
         for &op in &block.ops {
-            if !found.iter().any(|&earlier| reach.precedes(earlier, op)) {
-                found.push(op);
+            if !accesses.iter().any(|&earlier| reach.precedes(earlier, op)) {
+                accesses.push(op);
             }
         }
-        return found;
+        return accesses;
     }
-    let mut reached = alloc::vec![0; words_per_row(reach.len())];
+    let mut descendants = alloc::vec![0; words_per_row(reach.len())];
     for &op in &block.ops {
-        if reached[op / 64] >> (op % 64) & 1 == 0 {
-            found.push(op);
-            for (mine, theirs) in reached.iter_mut().zip(reach.row(op)) {
+        if descendants[op / 64] >> (op % 64) & 1 == 0 {
+            accesses.push(op);
+            for (mine, theirs) in descendants.iter_mut().zip(reach.row(op)) {
                 *mine |= theirs;
             }
         }
     }
-    found
+    accesses
 }
 
 /// From this number of accesses on, their rows are compared instead of each pair.
@@ -305,11 +305,11 @@ pub(crate) fn last_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
         let leads = |op: &&usize| reach.row(**op).iter().zip(&accesses).any(|(row, mine)| row & mine != 0);
         return block.ops.iter().rev().filter(|op| !leads(op)).copied().collect();
     }
-    let mut found: Vec<usize> = Vec::new();
+    let mut accesses: Vec<usize> = Vec::new();
     for &op in block.ops.iter().rev() {
-        if !found.iter().any(|&later| reach.precedes(op, later)) {
-            found.push(op);
+        if !accesses.iter().any(|&other| reach.precedes(op, other)) {
+            accesses.push(op);
         }
     }
-    found
+    accesses
 }

@@ -14,7 +14,7 @@ use crate::{ConflictGraph, Error};
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
 pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, Error> {
-    let mut found = ConflictGraph::new(blocks.blocks().len())?;
+    let mut conflicts = ConflictGraph::new(blocks.blocks().len())?;
     let spans: Vec<(u64, u64)> = blocks.blocks().iter().map(span).collect();
     let mut order: Vec<usize> = (0..spans.len()).collect();
     sort::by_key(&mut order, |block| spans[block].0);
@@ -28,9 +28,9 @@ pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, 
             // `basic` handles blocks of the same operator; content from before the run has no
             // operator.
             if at > begin || begin == 0 {
-                found.insert(block, other);
+                conflicts.insert(block, other);
             }
         }
     }
-    Ok(found)
+    Ok(conflicts)
 }

@@ -99,14 +99,14 @@ pub struct Network<'a, B: Backend> {
     /// For each tensor of the graph.
     rows: Vec<Option<Row>>,
     constants: Constants<B>,
-    moved: Moved,
+    counts: Moved,
 }
 
 impl<B: Backend> fmt::Debug for Network<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Network")
             .field("operators", &self.graph.ops().len())
-            .field("moved", &self.moved)
+            .field("moved", &self.counts)
             .finish()
     }
 }
@@ -145,23 +145,23 @@ impl<'a, B: Backend + 'static> Network<'a, B> {
             .map(|node| graph.tensors()[node.root].id)
             .collect();
         let readers = |id| if read.contains(&id) { Readers::Device } else { Readers::Host };
-        let (constants, transferred) = builder.transfer(queue, context, readers)?;
+        let (constants, transfer) = builder.transfer(queue, context, readers)?;
         context.collect();
         let after = bytes(context);
-        let moved = Moved {
+        let counts = Moved {
             count,
-            transfers: transferred.moved,
+            transfers: transfer.moved,
             host_bytes_before,
             host_bytes_after: after[0].saturating_sub(host),
             device_bytes: after[1].saturating_sub(device),
         };
-        Ok(Self { graph, problem, plan, rows, constants, moved })
+        Ok(Self { graph, problem, plan, rows, constants, counts })
     }
 
     /// The constants of the run.
     #[must_use]
     pub fn moved(&self) -> Moved {
-        self.moved
+        self.counts
     }
 
     /// Memory of one more stream: a pool, the inputs and the state. The number makes the content of
@@ -235,13 +235,13 @@ impl<B: Backend + 'static> Stream<'_, B> {
     #[must_use]
     pub fn pool(&self) -> Pool {
         let Network { graph, problem, plan, .. } = self.network;
-        let (mut padded, mut plain, mut dynamic) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut padded_places, mut plain, mut dynamic) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for member in problem.members().iter().filter(|member| member.tensor.size > 0) {
             let at = (plan.placement[member.buffer], plan.offsets[member.buffer]);
             let Some(tensor) = graph.tensor_index(member.tensor.id) else { continue };
             let node = &graph.tensors()[tensor];
             if node.padding > 0 {
-                padded.insert(at);
+                padded_places.insert(at);
             }
             if node.dynamic {
                 dynamic.insert(at);
@@ -249,8 +249,8 @@ impl<B: Backend + 'static> Stream<'_, B> {
             plain.insert(at);
         }
         Pool {
-            padded: padded.len(),
-            non_padded: plain.difference(&padded).count(),
+            padded: padded_places.len(),
+            non_padded: plain.difference(&padded_places).count(),
             dynamic: dynamic.len(),
             bytes: self.arena.bytes(),
         }
@@ -263,7 +263,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
     /// The device's. Wrong content is no error; it is counted.
     pub fn run(&mut self) -> Result<Checked, ArenaError> {
         let Network { graph, plan, .. } = self.network;
-        let mut checked = Checked::default();
+        let mut tally = Checked::default();
         let mut wrong = BTreeSet::new();
         self.truth = Truth::default();
         for tensor in schedule::filled_before_the_run(graph) {
@@ -276,7 +276,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
                     for input in schedule::inputs(graph, op) {
                         if !self.overwritten_ranges(op, input).is_empty() && !self.has_content(input, &[])? {
                             wrong.insert((op, input));
-                            checked.wrong += 1;
+                            tally.wrong += 1;
                         }
                     }
                     // Every output depends on all that the operator reads.
@@ -292,23 +292,23 @@ impl<B: Backend + 'static> Stream<'_, B> {
                 }
                 Step::Finish(op) => {
                     for input in schedule::inputs(graph, op) {
-                        let over = self.overwritten_ranges(op, input);
+                        let overwritten_ranges = self.overwritten_ranges(op, input);
                         if graph.tensors()[input].size == 0 {
                             continue;
                         }
-                        checked.reads += 1;
+                        tally.reads += 1;
                         // Wrong content that was found before the work in place counts once.
-                        let right = self.has_content(input, &over)?;
-                        checked.wrong += u64::from(!right && !wrong.contains(&(op, input)));
+                        let right = self.has_content(input, &overwritten_ranges)?;
+                        tally.wrong += u64::from(!right && !wrong.contains(&(op, input)));
                     }
                 }
             }
         }
         for &output in graph.outputs().iter().filter(|&&output| graph.tensors()[output].size > 0) {
-            checked.reads += 1;
-            checked.wrong += u64::from(!self.has_content(output, &[])?);
+            tally.reads += 1;
+            tally.wrong += u64::from(!self.has_content(output, &[])?);
         }
-        Ok(checked)
+        Ok(tally)
     }
 
     /// The positions of an input that outputs with a permit lie on by the plan.
@@ -390,12 +390,12 @@ impl<B: Backend + 'static> Stream<'_, B> {
         } else {
             return Ok(false);
         }
-        let found = &room[begin..][..size];
+        let content = &room[begin..][..size];
         let right = self.pieces(tensor).into_iter().all(|(range, key)| {
             let [low, high] = [range.start, range.end].map(|at| (at - node.root_offset) as usize);
             let but: Vec<Range<usize>> =
                 but.iter().map(|but| but.start.max(low) - low..but.end.max(low) - low).collect();
-            pattern::differences(&found[low..high], key, range.start, &but) == 0
+            pattern::differences(&content[low..high], key, range.start, &but) == 0
         });
         self.room = room;
         Ok(right)

@@ -17,13 +17,13 @@ pub(super) fn fill(bytes: &mut [u8], key: u64, position: u64) {
 
 /// Number of bytes outside of `but` that are not the content from a position on.
 pub(super) fn differences(bytes: &[u8], key: u64, position: u64, but: &[Range<usize>]) -> usize {
-    let excused = |at: usize| but.iter().any(|range| range.contains(&at));
+    let is_exempt = |at: usize| but.iter().any(|range| range.contains(&at));
     let mut count = 0;
     for (at, piece) in word_pieces(bytes.len(), position) {
         let word = mix(key ^ ((position + at.start as u64) / 8)).to_le_bytes();
         if bytes[at.clone()] != word[piece.clone()] {
             let pairs = at.clone().zip(bytes[at].iter().zip(&word[piece]));
-            count += pairs.filter(|(at, (found, right))| found != right && !excused(*at)).count();
+            count += pairs.filter(|(at, (actual, right))| actual != right && !is_exempt(*at)).count();
         }
     }
     count

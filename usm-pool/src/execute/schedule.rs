@@ -25,14 +25,14 @@ pub(super) enum Step {
 #[derive(Clone, Debug, Default)]
 struct Instance {
     op: usize,
-    around: Vec<Around>,
+    iterations: Vec<Iteration>,
     /// The instances of earlier iterations of these loops.
     after: Vec<Range<usize>>,
 }
 
 /// One iteration of a loop.
 #[derive(Clone, Copy, Debug)]
-struct Around {
+struct Iteration {
     body: usize,
     /// Both iterations of a loop have it; a loop in a loop begins again.
     run: usize,
@@ -42,8 +42,8 @@ struct Around {
 impl Instance {
     /// Whether both are in the same iteration of each loop around both.
     fn is_beside(&self, other: &Self) -> bool {
-        self.around.iter().all(|mine| {
-            let theirs = other.around.iter().filter(|theirs| theirs.body == mine.body);
+        self.iterations.iter().all(|mine| {
+            let theirs = other.iterations.iter().filter(|theirs| theirs.body == mine.body);
             theirs.into_iter().all(|theirs| (theirs.run, theirs.second) == (mine.run, mine.second))
         })
     }
@@ -53,7 +53,7 @@ impl Instance {
 pub(super) fn steps(graph: &Graph, plan: &Plan, seed: u64) -> Vec<Step> {
     let mut instances = Vec::new();
     unroll(graph, 0..graph.ops().len(), &Instance::default(), &mut 0, &mut instances);
-    let mut steps = Steps { graph, steps: Vec::new(), entered: BTreeSet::new() };
+    let mut steps = Steps { graph, steps: Vec::new(), started_runs: BTreeSet::new() };
     match plan.queue {
         Queue::InOrder => {
             for instance in &instances {
@@ -76,10 +76,10 @@ fn unroll(
 ) {
     let mut op = ops.start;
     while op < ops.end {
-        let entered = |at: usize| inside.around.iter().any(|around| around.body == at);
+        let is_entered = |at: usize| inside.iterations.iter().any(|iteration| iteration.body == at);
         let loops = graph.loops().iter().enumerate();
         // The outermost loop that begins here and was not entered; of equal ones the first.
-        let next = loops.filter(|&(at, &(begin, last))| begin == op && last < ops.end && !entered(at));
+        let next = loops.filter(|&(at, &(begin, last))| begin == op && last < ops.end && !is_entered(at));
         let Some((body, &(begin, last))) = next.max_by_key(|&(at, &(_, last))| (last, Reverse(at))) else {
             instances.push(Instance { op, ..inside.clone() });
             op += 1;
@@ -89,11 +89,11 @@ fn unroll(
         let run = *runs;
         let mut iteration = inside.clone();
         for second in [false, true] {
-            let begun = instances.len();
-            let mut around = iteration.clone();
-            around.around.push(Around { body, run, second });
-            unroll(graph, begin..last + 1, &around, runs, instances);
-            iteration.after.push(begun..instances.len());
+            let start = instances.len();
+            let mut inner = iteration.clone();
+            inner.iterations.push(Iteration { body, run, second });
+            unroll(graph, begin..last + 1, &inner, runs, instances);
+            iteration.after.push(start..instances.len());
         }
         op = last + 1;
     }
@@ -104,14 +104,14 @@ struct Steps<'g> {
     graph: &'g Graph,
     steps: Vec<Step>,
     /// Runs of loops that have begun.
-    entered: BTreeSet<usize>,
+    started_runs: BTreeSet<usize>,
 }
 
 impl Steps<'_> {
     fn start(&mut self, instance: &Instance) {
-        for around in &instance.around {
-            if self.entered.insert(around.run) {
-                let (begin, last) = self.graph.loops()[around.body];
+        for iteration in &instance.iterations {
+            if self.started_runs.insert(iteration.run) {
+                let (begin, last) = self.graph.loops()[iteration.body];
                 self.steps.extend(read_before_written(self.graph, begin, last).map(Step::Fill));
             }
         }
@@ -143,32 +143,32 @@ fn overlapping(plan: &Plan, seed: u64, instances: &[Instance], steps: &mut Steps
         before.map(move |before| (before, op))
     });
     for (before, op) in data.chain(plan.ordering_edges.iter().copied()) {
-        for &later in &of[op] {
-            for &earlier in of[before].iter().filter(|&&at| instances[at].is_beside(&instances[later])) {
-                waits[later] += 1;
-                after[earlier].push(later);
+        for &successor in &of[op] {
+            for &earlier in of[before].iter().filter(|&&at| instances[at].is_beside(&instances[successor])) {
+                waits[successor] += 1;
+                after[earlier].push(successor);
             }
         }
     }
-    for (later, instance) in instances.iter().enumerate() {
+    for (successor, instance) in instances.iter().enumerate() {
         for earlier in instance.after.iter().cloned().flatten() {
-            waits[later] += 1;
-            after[earlier].push(later);
+            waits[successor] += 1;
+            after[earlier].push(successor);
         }
     }
     let mut ready: Vec<usize> = (0..instances.len()).filter(|&at| waits[at] == 0).collect();
-    let (mut running, mut random) = (Vec::new(), seed);
+    let (mut active, mut random) = (Vec::new(), seed);
     let mut below = |bound: usize| {
         random = random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         (mix(random) % bound.max(1) as u64) as usize
     };
-    while !ready.is_empty() || !running.is_empty() {
-        if !ready.is_empty() && (running.is_empty() || below(2) == 0) {
+    while !ready.is_empty() || !active.is_empty() {
+        if !ready.is_empty() && (active.is_empty() || below(2) == 0) {
             let at = ready.swap_remove(below(ready.len()));
             steps.start(&instances[at]);
-            running.push(at);
+            active.push(at);
         } else {
-            let at = running.swap_remove(below(running.len()));
+            let at = active.swap_remove(below(active.len()));
             steps.steps.push(Step::Finish(instances[at].op));
             for &next in &after[at] {
                 waits[next] -= 1;
@@ -186,14 +186,14 @@ pub(super) fn filled_before_the_run(graph: &Graph) -> impl Iterator<Item = usize
     (0..graph.tensors().len()).filter(|&tensor| {
         let node = &graph.tensors()[tensor];
         let family = || graph.family(node.root).iter().map(|&member| &graph.tensors()[member]);
-        let written = family().filter_map(|member| member.producer).min();
+        let first_write = family().filter_map(|member| member.producer).min();
         let read = family().filter_map(|member| member.users.first().copied()).min();
-        let early = match (written, read) {
+        let is_filled = match (first_write, read) {
             (None, _) => true,
-            (Some(written), Some(read)) => read <= written && graph.tensors()[node.root].producer.is_none(),
+            (Some(write), Some(read)) => read <= write && graph.tensors()[node.root].producer.is_none(),
             (Some(_), None) => false,
         };
-        early && node.kind == TensorKind::Activation
+        is_filled && node.kind == TensorKind::Activation
     })
 }
 

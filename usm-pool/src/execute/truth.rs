@@ -27,8 +27,8 @@ impl Truth {
         *old = new;
     }
 
-    /// The keys of a range of a root; `otherwise` where nothing was written.
-    pub(super) fn pieces(&self, root: usize, range: Range<u64>, otherwise: u64) -> Vec<(Range<u64>, u64)> {
+    /// The keys of a range of a root; `default_key` where nothing was written.
+    pub(super) fn pieces(&self, root: usize, range: Range<u64>, default_key: u64) -> Vec<(Range<u64>, u64)> {
         let (mut pieces, mut at) = (Vec::new(), range.start);
         for (piece, key) in self.roots.get(&root).into_iter().flatten() {
             let part = piece.start.max(range.start)..piece.end.min(range.end);
@@ -36,13 +36,13 @@ impl Truth {
                 continue;
             }
             if at < part.start {
-                pieces.push((at..part.start, otherwise));
+                pieces.push((at..part.start, default_key));
             }
             at = part.end;
             pieces.push((part, *key));
         }
         if at < range.end {
-            pieces.push((at..range.end, otherwise));
+            pieces.push((at..range.end, default_key));
         }
         pieces
     }

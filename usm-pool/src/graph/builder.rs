@@ -167,8 +167,8 @@ impl GraphBuilder {
         if self.ops.iter().all(|op| op.workspace == 0) {
             return;
         }
-        let taken: BTreeSet<u64> = self.tensors.iter().map(|tensor| tensor.id).collect();
-        let mut next = taken.last().copied().unwrap_or(0);
+        let ids: BTreeSet<u64> = self.tensors.iter().map(|tensor| tensor.id).collect();
+        let mut next = ids.last().copied().unwrap_or(0);
         for (at, op) in self.ops.iter_mut().enumerate() {
             let bytes = core::mem::take(&mut op.workspace);
             if bytes == 0 {
@@ -176,7 +176,7 @@ impl GraphBuilder {
             }
             // After the greatest id the search begins again at 0.
             next = next.wrapping_add(1);
-            while taken.contains(&next) {
+            while ids.contains(&next) {
                 next = next.wrapping_add(1);
             }
             let name = if op.name.is_empty() { format!("op{at}") } else { op.name.clone() };
@@ -189,8 +189,8 @@ impl GraphBuilder {
         for (i, &(first, last)) in self.loops.iter().enumerate() {
             let cuts = self.loops[..i].iter().any(|&(f, l)| {
                 let disjoint = last < f || l < first;
-                let nested = (f <= first && last <= l) || (first <= f && l <= last);
-                !disjoint && !nested
+                let is_nested = (f <= first && last <= l) || (first <= f && l <= last);
+                !disjoint && !is_nested
             });
             if first > last || last >= self.ops.len() || cuts {
                 return Err(GraphError::BadLoop { first, last, ops: self.ops.len() });
@@ -333,13 +333,13 @@ impl GraphBuilder {
         for (spec, tensor) in self.tensors.iter().zip(tensors.iter_mut()) {
             match tensor.producer {
                 Some(producer) => {
-                    let carried = |op: usize| {
+                    let is_carried = |op: usize| {
                         self.loops.iter().any(|&(first, last)| {
                             (first..=last).contains(&op) && (first..=last).contains(&producer)
                         })
                     };
-                    let early = tensor.users.iter().find(|&&op| op <= producer && !carried(op));
-                    if let Some(&op) = early {
+                    let early_read = tensor.users.iter().find(|&&op| op <= producer && !is_carried(op));
+                    if let Some(&op) = early_read {
                         return Err(GraphError::ReadBeforeWrite { op, tensor: tensor.id, producer });
                     }
                 }
@@ -368,12 +368,12 @@ impl GraphBuilder {
             tensors[i].alias = Some((parent, offset));
         }
         // `depth_first` with an explicit stack: a chain may be as long as the graph.
-        let mut resolved: Vec<bool> = tensors.iter().map(|tensor| tensor.alias.is_none()).collect();
+        let mut is_resolved: Vec<bool> = tensors.iter().map(|tensor| tensor.alias.is_none()).collect();
         let mut on_chain = alloc::vec![false; tensors.len()];
         let mut chain = Vec::new();
         for start in 0..tensors.len() {
             let mut at = start;
-            while !resolved[at] {
+            while !is_resolved[at] {
                 if on_chain[at] {
                     return Err(GraphError::ViewCycle { tensor: tensors[at].id });
                 }
@@ -391,7 +391,7 @@ impl GraphBuilder {
                     // root's size.
                     tensors[i].root_offset = tensors[parent].root_offset.saturating_add(offset);
                 }
-                resolved[i] = true;
+                is_resolved[i] = true;
             }
         }
         let mut families: Vec<Vec<usize>> = (0..tensors.len()).map(|_| Vec::new()).collect();
@@ -411,15 +411,15 @@ impl GraphBuilder {
             let Some(&root) = family.iter().find(|&&t| tensors[t].alias.is_none()) else {
                 continue;
             };
-            let written = family.iter().any(|&t| tensors[t].producer.is_some());
-            if written && self.tensors[root].kind.is_none() {
+            let is_written = family.iter().any(|&t| tensors[t].producer.is_some());
+            if is_written && self.tensors[root].kind.is_none() {
                 // The graph writes its bytes, even if only through views (concatenation in place).
                 tensors[root].kind = TensorKind::Activation;
             }
             for &view in family {
                 let (kind, of) = (tensors[root].kind, tensors[root].id);
                 let node = &tensors[view];
-                if self.tensors[view].kind.is_some_and(|said| said != kind) {
+                if self.tensors[view].kind.is_some_and(|own_kind| own_kind != kind) {
                     return Err(GraphError::ViewKind { tensor: node.id, of });
                 }
                 if node.root_offset % node.alignment != 0 {
@@ -438,9 +438,9 @@ impl GraphBuilder {
     }
 }
 
-fn unique_name(wanted: &str, op: usize, taken: &BTreeSet<String>) -> String {
-    let mut name = if wanted.is_empty() { format!("op{op}") } else { String::from(wanted) };
-    while taken.contains(&name) {
+fn unique_name(base: &str, op: usize, names: &BTreeSet<String>) -> String {
+    let mut name = if base.is_empty() { format!("op{op}") } else { String::from(base) };
+    while names.contains(&name) {
         name = format!("{name}#{op}");
     }
     name

@@ -53,25 +53,25 @@ impl Graph {
     ///
     /// A view without a producer stands for the writers of the bytes under it.
     pub(crate) fn predecessors(&self, op: usize) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut predecessors = Vec::new();
         for &input in &self.ops[op].inputs {
             let node = &self.tensors[input];
-            found.extend(node.producer);
+            predecessors.extend(node.producer);
             // The first iteration of a loop reads what is there before the producer runs.
             if node.producer.is_none_or(|producer| producer >= op) || self.rewritten[node.root] {
-                found.extend(self.writers_under(input).filter(|&writer| writer < op));
+                predecessors.extend(self.writers_under(input).filter(|&writer| writer < op));
             }
         }
         for &output in &self.ops[op].outputs {
             let node = &self.tensors[output];
             if self.rewritten[node.root] && self.is_written(output) {
-                let met = self.family(node.root).iter().map(|&member| &self.tensors[member]);
-                let met = met.filter(|other| other.meets(node));
-                let accesses = met.flat_map(|other| other.users.iter().copied().chain(other.producer));
-                found.extend(accesses.filter(|&access| access < op));
+                let members = self.family(node.root).iter().map(|&member| &self.tensors[member]);
+                let overlaps = members.filter(|other| other.meets(node));
+                let accesses = overlaps.flat_map(|other| other.users.iter().copied().chain(other.producer));
+                predecessors.extend(accesses.filter(|&access| access < op));
             }
         }
-        found
+        predecessors
     }
 
     /// Operators that write bytes of `tensor`.
@@ -88,21 +88,21 @@ impl Graph {
     pub(crate) fn find_rewritten(&self) -> Vec<bool> {
         let is_rewritten = |family: &Vec<usize>| {
             let nodes = || family.iter().map(|&member| &self.tensors[member]);
-            let written = || family.iter().copied().filter(|&member| self.is_written(member));
-            let writes = || written().filter_map(|member| Some((member, self.tensors[member].producer?)));
+            let written_members = || family.iter().copied().filter(|&member| self.is_written(member));
+            let writes = || written_members().filter_map(|member| Some((member, self.tensors[member].producer?)));
             let first_read = nodes().filter_map(|node| node.users.first().copied()).min();
             let last_write = writes().map(|(_, op)| op).max();
             if first_read.zip(last_write).is_some_and(|(read, write)| read < write) {
                 let earlier = |(member, op): (usize, usize)| {
-                    let met = nodes().filter(|node| node.meets(&self.tensors[member]));
-                    met.flat_map(|node| node.users.first()).any(|&user| user < op)
+                    let overlaps = nodes().filter(|node| node.meets(&self.tensors[member]));
+                    overlaps.flat_map(|node| node.users.first()).any(|&user| user < op)
                 };
                 if writes().any(earlier) {
                     return true;
                 }
             }
             let range = |member: usize| (self.tensors[member].root_offset, self.tensors[member].end());
-            let mut ranges: Vec<(u64, u64)> = written().map(range).collect();
+            let mut ranges: Vec<(u64, u64)> = written_members().map(range).collect();
             ranges.sort_unstable();
             let mut top = 0;
             ranges.into_iter().any(|(low, high)| {
@@ -121,16 +121,16 @@ impl Graph {
             let innermost = self.loops.iter().filter(|&&(first, last)| (first..=last).contains(&writer));
             let Some(&(_, last)) = innermost.min_by_key(|&&(first, last)| last - first) else { continue };
             for &output in &node.outputs {
-                let over = &self.tensors[output];
-                if !self.rewritten[over.root] || !self.is_written(output) {
+                let target = &self.tensors[output];
+                if !self.rewritten[target.root] || !self.is_written(output) {
                     continue;
                 }
-                for &member in self.family(over.root) {
+                for &member in self.family(target.root) {
                     let other = &self.tensors[member];
                     let is_older = other.producer.is_some_and(|producer| producer < writer);
-                    let replaced = is_older && other.size > 0 && over.covers(other);
-                    let late = other.users.iter().find(|&&user| writer < user && user <= last);
-                    if let (true, Some(&op)) = (replaced, late) {
+                    let is_replaced = is_older && other.size > 0 && target.covers(other);
+                    let late_reader = other.users.iter().find(|&&user| writer < user && user <= last);
+                    if let (true, Some(&op)) = (is_replaced, late_reader) {
                         return Err(GraphError::Replaced { op, tensor: other.id, writer });
                     }
                 }

@@ -52,7 +52,7 @@ struct Item {
     /// Ranks of its life.
     life: (usize, usize),
     traffic: u128,
-    allowed: Vec<usize>,
+    candidates: Vec<usize>,
 }
 
 impl Item {
@@ -83,17 +83,17 @@ pub(crate) fn plan_in_memories(
     let needed = shared_bound(problem)?.0;
     // Later the buffers may lose rooms.
     let cost_bound = bound::of(&model);
-    let mut lost = 0;
+    let mut failures = 0;
     loop {
-        let goes_on = needed <= room && lost < PLANNED && !(lost > 0 && options.must_stop());
+        let goes_on = needed <= room && failures < PLANNED && !(failures > 0 && options.must_stop());
         let choice = model.choose(&options).filter(|_| goes_on);
         let choice = choice.ok_or(Error::MemoriesFull { needed, room })?;
         match model.place(problem, &choice, &options)? {
             Placement::Fits(plan) => {
                 return finish(graph, problem, &model, &choice, cost_bound, plan, &options);
             }
-            Placement::Exceeds { buffer, room, .. } if lost < LOST && model.has_other(buffer) => {
-                model.items[buffer].allowed.retain(|&other| other != room);
+            Placement::Exceeds { buffer, room, .. } if failures < LOST && model.has_other(buffer) => {
+                model.items[buffer].candidates.retain(|&other| other != room);
             }
             Placement::Exceeds { room, excess, .. } => {
                 // At least so many that this choice is not made again.
@@ -101,7 +101,7 @@ pub(crate) fn plan_in_memories(
                 model.limits[room] = model.limits[room].saturating_sub(excess).min(below);
             }
         }
-        lost += 1;
+        failures += 1;
     }
 }
 
@@ -158,17 +158,17 @@ impl Model {
         let rank = |time: u64| instants.partition_point(|&other| other < time);
         let mut items = Vec::with_capacity(buffers.len());
         for ((buffer, pins), traffic) in buffers.iter().zip(pins).zip(traffic) {
-            let pinned = |room: &&Room| pins.is_empty() || pins == [room.memory];
+            let is_allowed = |room: &&Room| pins.is_empty() || pins == [room.memory];
             let fits = |room: &Room| buffer.size <= room.bytes && room.base % buffer.alignment == 0;
-            let mut allowed: Vec<usize> =
-                (0..rooms.len()).filter(|&at| pinned(&&rooms[at]) && fits(&rooms[at])).collect();
-            if allowed.is_empty() {
-                let most = rooms.iter().filter(pinned).map(|room| room.bytes).max().unwrap_or(0);
+            let mut candidates: Vec<usize> =
+                (0..rooms.len()).filter(|&at| is_allowed(&&rooms[at]) && fits(&rooms[at])).collect();
+            if candidates.is_empty() {
+                let most = rooms.iter().filter(is_allowed).map(|room| room.bytes).max().unwrap_or(0);
                 return Err(Error::ExceedsMemories { id: buffer.id, size: buffer.size, most });
             }
-            sort::by_key(&mut allowed, |at| rooms[at].cost);
+            sort::by_key(&mut candidates, |at| rooms[at].cost);
             let life = (rank(buffer.lower), rank(buffer.upper));
-            items.push(Item { size: buffer.size, life, traffic, allowed });
+            items.push(Item { size: buffer.size, life, traffic, candidates });
         }
         let limits = rooms.iter().map(|room| room.bytes).collect();
         Ok(Self { rooms, limits, items, instants })
@@ -177,13 +177,13 @@ impl Model {
     /// The most bytes of a room that live at one instant.
     fn load(&self, choice: &Choice, room: usize) -> u64 {
         let mut load = Load::new(self.instants.len());
-        let here = self.items.iter().zip(&choice.rooms).filter(|(_, other)| **other == room);
-        here.for_each(|(item, _)| load.add(item.life, item.size));
+        let items = self.items.iter().zip(&choice.rooms).filter(|(_, other)| **other == room);
+        items.for_each(|(item, _)| load.add(item.life, item.size));
         load.largest()
     }
 
     fn has_other(&self, buffer: usize) -> bool {
-        self.items[buffer].allowed.len() > 1
+        self.items[buffer].candidates.len() > 1
     }
 
     /// The cheapest choice that the search finds, by the load of the lives alone.
@@ -232,7 +232,7 @@ impl Model {
         let mut is_whole = true;
         for &i in order {
             let item = &self.items[i];
-            let Some(&room) = item.allowed.iter().find(|&&at| loads[at].holds(item, self.limits[at])) else {
+            let Some(&room) = item.candidates.iter().find(|&&at| loads[at].holds(item, self.limits[at])) else {
                 is_whole = false;
                 more[i] = u128::MAX;
                 continue;
@@ -241,7 +241,7 @@ impl Model {
             choice.rooms[i] = room;
             let cost = item.cost(&self.rooms[room]);
             choice.cost = choice.cost.saturating_add(cost);
-            more[i] = cost - item.cost(&self.rooms[item.allowed[0]]);
+            more[i] = cost - item.cost(&self.rooms[item.candidates[0]]);
         }
         if is_whole && best.as_ref().is_none_or(|best| choice.cost < best.cost) {
             *best = Some(choice);
@@ -261,18 +261,18 @@ impl Model {
         let mut offsets = alloc::vec![0; self.items.len()];
         let (mut strategy, mut nodes) = (Strategy::GreedyBySize, 0_u64);
         for (at, room) in self.rooms.iter().enumerate() {
-            let here: Vec<usize> = (0..offsets.len()).filter(|&i| choice.rooms[i] == at).collect();
-            if here.is_empty() {
+            let members: Vec<usize> = (0..offsets.len()).filter(|&i| choice.rooms[i] == at).collect();
+            if members.is_empty() {
                 continue;
             }
-            let part = problem.subset(&here)?;
+            let part = problem.subset(&members)?;
             let plan = plan_in(&part, options, room.bytes)?;
             if plan.peak > room.bytes {
                 let (buffer, excess) =
                     (evicted(&part, &plan, room.bytes).unwrap_or(0), plan.peak - room.bytes);
-                return Ok(Placement::Exceeds { buffer: here[buffer], room: at, excess });
+                return Ok(Placement::Exceeds { buffer: members[buffer], room: at, excess });
             }
-            for (&i, &offset) in here.iter().zip(&plan.offsets) {
+            for (&i, &offset) in members.iter().zip(&plan.offsets) {
                 offsets[i] = room.base + offset;
             }
             (strategy, nodes) = (plan.strategy, nodes.saturating_add(plan.nodes));
@@ -298,7 +298,7 @@ impl<'m> Exhaustion<'m> {
     fn new(model: &'m Model, order: Vec<usize>) -> Self {
         let least = |&i: &usize| {
             let item = &model.items[i];
-            item.allowed.first().map_or(0, |&at| item.cost(&model.rooms[at]))
+            item.candidates.first().map_or(0, |&at| item.cost(&model.rooms[at]))
         };
         let mut rest: Vec<u128> = order.iter().map(least).chain([0]).collect();
         for at in (0..order.len()).rev() {
@@ -319,7 +319,7 @@ impl<'m> Exhaustion<'m> {
             return;
         };
         let item = &self.model.items[i];
-        for &room in &item.allowed {
+        for &room in &item.candidates {
             if self.loads[room].holds(item, self.model.limits[room]) {
                 self.loads[room].add(item.life, item.size);
                 self.rooms[i] = room;
@@ -343,8 +343,8 @@ fn finish(
     let home: Vec<usize> = choice.rooms.iter().map(|&room| model.rooms[room].memory).collect();
     let mut bounds = Vec::with_capacity(graph.memories().len());
     for memory in 0..graph.memories().len() {
-        let here: Vec<usize> = (0..home.len()).filter(|&i| home[i] == memory).collect();
-        bounds.push(crate::planner::bound(&problem.subset(&here)?, options)?);
+        let members: Vec<usize> = (0..home.len()).filter(|&i| home[i] == memory).collect();
+        bounds.push(crate::planner::bound(&problem.subset(&members)?, options)?);
     }
     if home.iter().all(|memory| *memory == home[0]) {
         (plan.lower_bound, plan.certificate) = crate::planner::bound(problem, options)?;

@@ -119,12 +119,12 @@ fn common_bound(
     graph: &Graph,
     reach: Option<&Reachability>,
     options: &Options<'_>,
-    solved: &Problem,
+    problem: &Problem,
     is_spread: bool,
 ) -> Result<(u64, Certificate), Error> {
     // Without time for a relation, the largest tensor is a bound, with and without permits.
     let largest = || {
-        let roots = solved.members().iter().filter(|member| !member.view);
+        let roots = problem.members().iter().filter(|member| !member.view);
         let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);
         let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
         (largest.map_or(0, |tensor| tensor.size), Certificate::Antichain { buffers })
@@ -132,10 +132,10 @@ fn common_bound(
     if options.must_stop() {
         return Ok(largest());
     }
-    let relaxed = Problem::relaxed_until(graph, reach, &|| options.must_stop())?;
-    match relaxed.is_exact() {
-        true if is_spread => shared_bound(&relaxed),
-        true => super::bound(&relaxed, options),
+    let relaxation = Problem::relaxed_until(graph, reach, &|| options.must_stop())?;
+    match relaxation.is_exact() {
+        true if is_spread => shared_bound(&relaxation),
+        true => super::bound(&relaxation, options),
         false => Ok(largest()),
     }
 }

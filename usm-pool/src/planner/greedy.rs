@@ -29,13 +29,13 @@ pub(crate) struct Until<'a> {
 
 impl Until<'_> {
     /// Whether the attempt ends after this many buffers, because of its work or its time.
-    pub(crate) fn is_exhausted(&self, placed: usize, work: u64) -> bool {
-        work > self.work || self.is_out_of_time(placed)
+    pub(crate) fn is_exhausted(&self, count: usize, work: u64) -> bool {
+        work > self.work || self.is_out_of_time(count)
     }
 
     /// Whether time has run out after this many buffers.
-    pub(crate) fn is_out_of_time(&self, placed: usize) -> bool {
-        placed % ASK == ASK - 1 && (self.stop)()
+    pub(crate) fn is_out_of_time(&self, count: usize) -> bool {
+        count % ASK == ASK - 1 && (self.stop)()
     }
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn in_order(
     until: Until<'_>,
 ) -> Option<Vec<u64>> {
     if instance.buffers.len() >= MANY {
-        if let Some(mut placed) = TimeTree::new(instance) {
-            return run(instance, order, until, |buffer| (placed.place(buffer, fit), placed.work));
+        if let Some(mut tree) = TimeTree::new(instance) {
+            return run(instance, order, until, |buffer| (tree.place(buffer, fit), tree.work));
         }
     }
-    let mut placed = OffsetList::new(instance);
-    run(instance, order, until, |buffer| (placed.place(buffer, fit), 0))
+    let mut list = OffsetList::new(instance);
+    run(instance, order, until, |buffer| (list.place(buffer, fit), 0))
 }
 
 /// `place` returns the offset of a buffer and the work so far.
@@ -102,16 +102,16 @@ fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
         let item = &instance.buffers[buffer as usize];
         // Without lives nothing is over.
         while instance.conflicts.is_none() {
-            let over = used
+            let free_block = used
                 .peek_mut()
                 .filter(|block: &PeekMut<'_, Reverse<(u64, u64, u64)>>| block.0.0 <= item.lower);
-            let Some(Reverse((_, offset, size))) = over.map(PeekMut::pop) else { break };
+            let Some(Reverse((_, offset, size))) = free_block.map(PeekMut::pop) else { break };
             free[size.ilog2() as usize].push((offset, size));
         }
         let fits = |&&(offset, size): &&(u64, u64)| size >= item.size && offset % item.alignment == 0;
         let class = item.size.ilog2() as usize;
-        let found = free[class..].iter_mut().take(2).find(|blocks| blocks.last().filter(fits).is_some());
-        let (offset, size) = found.and_then(Vec::pop).unwrap_or_else(|| {
+        let bin = free[class..].iter_mut().take(2).find(|blocks| blocks.last().filter(fits).is_some());
+        let (offset, size) = bin.and_then(Vec::pop).unwrap_or_else(|| {
             let offset = align_up(top, item.alignment).unwrap_or(u64::MAX);
             top = offset.saturating_add(item.size);
             (offset, item.size)

@@ -21,7 +21,7 @@ use crate::sort;
 
 /// Buffers that were joined.
 #[derive(Debug)]
-pub(super) struct Merged {
+pub(super) struct Merge {
     /// Number of buffers of the instance.
     count: usize,
     /// What is left to place, in order of begin and size. The id is an index: first those of the
@@ -61,7 +61,7 @@ const SHARE: usize = 16;
 /// Maximum number of rows that begin with one buffer.
 const ROWS: usize = 16;
 
-impl Merged {
+impl Merge {
     /// `None` if more than half of the buffers would be left, and for conflict graphs. No stop ends
     /// it: a first plan is made in any case.
     pub(super) fn new(instance: Instance<'_>) -> Option<Self> {
@@ -69,23 +69,23 @@ impl Merged {
             return None;
         }
         let count = instance.buffers.len();
-        let occupied = (0..count).filter(|&i| instance.occupies(i));
-        let whole = occupied.map(|i| Buffer { id: i as u64, ..instance.buffers[i] }).collect();
+        let occupants = (0..count).filter(|&i| instance.occupies(i));
+        let whole = occupants.map(|i| Buffer { id: i as u64, ..instance.buffers[i] }).collect();
         let (begins, parts, is_part) = (Begins::new(Vec::new()), Vec::new(), vec![false; count]);
-        let mut merged = Self { count, whole, begins, parts, is_part };
-        merged.sort();
+        let mut merge = Self { count, whole, begins, parts, is_part };
+        merge.sort();
         let steps: [fn(&mut Self); 4] =
             [Self::join_rows, |all| all.join_stacks(true), |all| all.join_stacks(false), Self::join_pairs];
         loop {
-            let before = merged.whole.len();
-            let is_first = merged.parts.is_empty();
+            let before = merge.whole.len();
+            let is_first = merge.parts.is_empty();
             for (at, step) in steps.into_iter().enumerate() {
-                if at > 1 && (is_first || merged.whole.len() < before) {
+                if at > 1 && (is_first || merge.whole.len() < before) {
                     break;
                 }
-                step(&mut merged);
+                step(&mut merge);
             }
-            let after = merged.whole.len();
+            let after = merge.whole.len();
             if is_first && before - after < count / SHARE {
                 return None;
             }
@@ -93,7 +93,7 @@ impl Merged {
                 break;
             }
         }
-        (merged.whole.len() <= count / 2).then_some(merged)
+        (merge.whole.len() <= count / 2).then_some(merge)
     }
 
     /// The buffers that are left to place.
@@ -102,14 +102,14 @@ impl Merged {
     }
 
     /// The offset of each buffer of the instance, from those of [`Self::buffers`].
-    pub(super) fn expand(&self, placed: &[u64]) -> Vec<u64> {
+    pub(super) fn expand(&self, placements: &[u64]) -> Vec<u64> {
         let mut offsets = vec![0; self.is_part.len()];
-        for (buffer, &offset) in self.whole.iter().zip(placed) {
+        for (buffer, &offset) in self.whole.iter().zip(placements) {
             offsets[buffer.id as usize] = offset;
         }
         // A part is older than what was joined from it.
-        for (joined, &(one, other, shift)) in self.parts.iter().enumerate().rev() {
-            let offset = offsets[self.count + joined];
+        for (number, &(one, other, shift)) in self.parts.iter().enumerate().rev() {
+            let offset = offsets[self.count + number];
             offsets[one as usize] = offset;
             offsets[other as usize] = offset.saturating_add(shift);
         }
@@ -136,7 +136,7 @@ impl Merged {
 
     /// Joins rows that have the life of another buffer, or of another row.
     fn join_rows(&mut self) {
-        let (mut rows, mut order, mut made) = (Vec::<Row>::new(), Vec::<usize>::new(), Vec::new());
+        let (mut rows, mut order, mut new_buffers) = (Vec::<Row>::new(), Vec::<usize>::new(), Vec::new());
         let mut next = 0;
         while next < self.whole.len() {
             let group = self.same_begin(next);
@@ -159,21 +159,21 @@ impl Merged {
             for same in order.chunk_by(|&a, &b| rows[a].upper == rows[b].upper) {
                 let upper = rows[same[0]].upper;
                 if same.len() > 1 || self.whole[group.clone()].iter().any(|buffer| buffer.upper == upper) {
-                    made.extend(same.iter().filter_map(|&row| self.join_row(&rows, row)));
+                    new_buffers.extend(same.iter().filter_map(|&row| self.join_row(&rows, row)));
                 }
             }
         }
-        self.replace_parts(made);
+        self.replace_parts(new_buffers);
     }
 
     /// Joins a row, if no buffer of it is part of another one.
     fn join_row(&mut self, rows: &[Row], last: usize) -> Option<Buffer> {
-        let backwards = || core::iter::successors(Some(last), |&row| rows[row].before);
+        let predecessors = || core::iter::successors(Some(last), |&row| rows[row].before);
         let is_part = |row: usize| self.is_part[self.whole[rows[row].last].id as usize];
-        if backwards().any(is_part) {
+        if predecessors().any(is_part) {
             return None;
         }
-        let row = backwards().map(|row| self.whole[rows[row].last]);
+        let row = predecessors().map(|row| self.whole[rows[row].last]);
         let row: Vec<Buffer> = row.collect();
         row.into_iter().reduce(|next, before| self.follow(before, next))
     }
@@ -186,7 +186,7 @@ impl Merged {
         while next < self.whole.len() {
             let group = self.same_begin(next);
             next = group.end;
-            let (from, begun) = (members.len(), stacks.len());
+            let (from, first_stack) = (members.len(), stacks.len());
             members.extend(group);
             sort::by_key(&mut members[from..], |at| self.whole[at].upper);
             let mut start = from;
@@ -199,7 +199,7 @@ impl Merged {
                     stacks.push(Stack { lower, upper, size, members: range, fits: !proof });
                 }
             }
-            stacks[begun..].sort_by_key(|stack| stack.size);
+            stacks[first_stack..].sort_by_key(|stack| stack.size);
         }
         if proof {
             let begins = Begins::new(stacks.iter().map(|stack| stack.lower).collect());
@@ -217,27 +217,27 @@ impl Merged {
                 stacks[after].iter_mut().for_each(|stack| stack.fits = true);
             }
         }
-        let mut made = Vec::new();
+        let mut new_buffers = Vec::new();
         for stack in stacks.into_iter().filter(|stack| stack.fits) {
             let parts: Vec<Buffer> = members[stack.members].iter().map(|&at| self.whole[at]).collect();
-            made.extend(parts.into_iter().reduce(|below, above| self.stack(below, above)));
+            new_buffers.extend(parts.into_iter().reduce(|below, above| self.stack(below, above)));
         }
-        self.replace_parts(made);
+        self.replace_parts(new_buffers);
     }
 
     /// Joins buffers of one size that follow each other.
     fn join_pairs(&mut self) {
-        let mut made = Vec::new();
+        let mut new_buffers = Vec::new();
         for at in 0..self.whole.len() {
             let one = self.whole[at];
             let mut after = self.find(one.upper, one.size);
             if let (Some(next), None) = (after.next(), after.next()) {
                 if !self.is_part[one.id as usize] && !self.is_part[self.whole[next].id as usize] {
-                    made.push(self.follow(one, self.whole[next]));
+                    new_buffers.push(self.follow(one, self.whole[next]));
                 }
             }
         }
-        self.replace_parts(made);
+        self.replace_parts(new_buffers);
     }
 
     /// Puts one buffer on another of equal life. The sum of a checked problem's sizes, each with
@@ -255,18 +255,18 @@ impl Merged {
         self.join(first, next, 0, Buffer { upper: next.upper, alignment, ..first })
     }
 
-    fn join(&mut self, one: Buffer, other: Buffer, shift: u64, joined: Buffer) -> Buffer {
+    fn join(&mut self, one: Buffer, other: Buffer, shift: u64, whole: Buffer) -> Buffer {
         self.is_part[one.id as usize] = true;
         self.is_part[other.id as usize] = true;
         self.parts.push((one.id, other.id, shift));
         self.is_part.push(false);
-        Buffer { id: self.is_part.len() as u64 - 1, ..joined }
+        Buffer { id: self.is_part.len() as u64 - 1, ..whole }
     }
 
     /// Adds what was joined, and removes the parts.
-    fn replace_parts(&mut self, made: Vec<Buffer>) {
-        if !made.is_empty() {
-            self.whole.extend(made);
+    fn replace_parts(&mut self, new_buffers: Vec<Buffer>) {
+        if !new_buffers.is_empty() {
+            self.whole.extend(new_buffers);
             self.whole.retain(|buffer| !self.is_part[buffer.id as usize]);
             self.sort();
         }
@@ -275,20 +275,20 @@ impl Merged {
 
 /// The range of a begin and size in a list in the order of these.
 fn equal<T>(
-    sorted: &[T],
+    list: &[T],
     begins: &Begins<u64>,
     key: impl Fn(&T) -> (u64, u64),
-    wanted: (u64, u64),
+    target: (u64, u64),
 ) -> Range<usize> {
     // Few begin together, so the place is near their first. The steps double for the case of many.
-    let (mut first, mut step) = (begins.before(wanted.0), 1);
-    while sorted.get(first + step - 1).is_some_and(|one| key(one) < wanted) {
+    let (mut first, mut step) = (begins.before(target.0), 1);
+    while list.get(first + step - 1).is_some_and(|one| key(one) < target) {
         first += step;
         step *= 2;
     }
-    let last = sorted.len().min(first + step - 1);
-    first += sorted[first..last].partition_point(|one| key(one) < wanted);
-    let count = sorted[first..].iter().take_while(|&one| key(one) == wanted).count();
+    let last = list.len().min(first + step - 1);
+    first += list[first..last].partition_point(|one| key(one) < target);
+    let count = list[first..].iter().take_while(|&one| key(one) == target).count();
     first..first + count
 }
 
@@ -304,8 +304,8 @@ mod tests {
     use super::*;
     use crate::verify::sweep;
 
-    fn merged(buffers: &[Buffer]) -> Option<Merged> {
-        Merged::new(Instance { buffers, conflicts: None })
+    fn merged(buffers: &[Buffer]) -> Option<Merge> {
+        Merge::new(Instance { buffers, conflicts: None })
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod whole_buffer;
 use alloc::vec::Vec;
 use core::fmt;
 
-use self::merge::Merged;
+use self::merge::Merge;
 use crate::bound;
 use crate::dependency::Queue;
 use crate::plan::{Certificate, Plan};
@@ -209,10 +209,10 @@ impl Heaviest {
         }
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
             let (bytes, set) = bound::antichain_until(buffers, conflicts, stop)?;
-            let found = Self { bytes, time: None, buffers: set };
+            let heaviest = Self { bytes, time: None, buffers: set };
             // A bound that was stopped early may be below the one from the lives.
             let quick = stop().then(|| Self::in_given_order(buffers, conflicts));
-            return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(found));
+            return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(heaviest));
         }
         // For lives with gaps the cut goes through the pieces, because a cut through the hulls
         // would count the gaps.
@@ -237,12 +237,12 @@ impl Heaviest {
     /// in every order.
     fn in_given_order(buffers: &[Buffer], conflicts: &ConflictGraph) -> Self {
         let time = bound::time_cut(buffers).time;
-        let mut kept = alloc::vec![0_u64; conflicts.len().div_ceil(64)];
+        let mut members = alloc::vec![0_u64; conflicts.len().div_ceil(64)];
         let mut set = Vec::new();
         for (i, buffer) in buffers.iter().enumerate() {
             let live = buffer.lower <= time && time < buffer.upper && buffer.size > 0;
-            if live && kept.iter().zip(conflicts.row(i)).all(|(kept, row)| kept & !row == 0) {
-                kept[i / 64] |= 1 << (i % 64);
+            if live && members.iter().zip(conflicts.row(i)).all(|(bits, row)| bits & !row == 0) {
+                members[i / 64] |= 1 << (i % 64);
                 set.push(i);
             }
         }
@@ -270,9 +270,9 @@ pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Ce
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let (begun, heaviest) = bound_with_early_plan(problem, options)?;
+    let (early_plan, heaviest) = bound_with_early_plan(problem, options)?;
     let bound = heaviest.bytes;
-    let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest, begun);
+    let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest, early_plan);
     let proof = match outcome.infeasible {
         Some(capacity) if capacity >= bound && problem.is_exact() => {
             (capacity.saturating_add(1), Certificate::Search { nodes: outcome.nodes, capacity })
@@ -307,18 +307,18 @@ fn bound_with_early_plan(
     problem: &Problem,
     options: &Options<'_>,
 ) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
-    let early = || options.must_stop();
+    let must_stop = || options.must_stop();
     let (buffers, instance) = (problem.buffers(), Instance::of(problem));
     let many = problem.queue() == Queue::OutOfOrder && buffers.len() >= greedy::MANY;
     let Some(conflicts) = problem.conflicts().filter(|_| many && problem.is_exact()) else {
-        return Ok((None, Heaviest::of(problem, &early)?));
+        return Ok((None, Heaviest::of(problem, &must_stop)?));
     };
-    let offsets = portfolio::plan_by_strategy(instance, options.strategy, &early)
-        .or_else(|| portfolio::plan_by_strategy(instance, Strategy::GreedyBySize, &early))
+    let offsets = portfolio::plan_by_strategy(instance, options.strategy, &must_stop)
+        .or_else(|| portfolio::plan_by_strategy(instance, Strategy::GreedyBySize, &must_stop))
         .unwrap_or_default();
     let quick = Heaviest::in_given_order(buffers, conflicts);
-    let met = instance.peak(&offsets) <= quick.bytes;
-    Ok((Some(offsets), if met { quick } else { Heaviest::of(problem, &early)? }))
+    let is_tight = instance.peak(&offsets) <= quick.bytes;
+    Ok((Some(offsets), if is_tight { quick } else { Heaviest::of(problem, &must_stop)? }))
 }
 
 /// Most nodes of a search for joined buffers, some tenths of a second: what they leave open, the
@@ -331,9 +331,9 @@ fn plan_merged(
     options: &Options<'_>,
     heaviest: &Heaviest,
 ) -> Option<((Strategy, Vec<u64>), u64)> {
-    let merged = Merged::new(instance)?;
-    let buffers = merged.buffers();
-    let joined = Instance { buffers, conflicts: None };
+    let merge = Merge::new(instance)?;
+    let buffers = merge.buffers();
+    let joined_instance = Instance { buffers, conflicts: None };
     let live =
         |&i: &usize| heaviest.time.is_some_and(|time| (buffers[i].lower..buffers[i].upper).contains(&time));
     let heaviest = Heaviest { buffers: (0..buffers.len()).filter(live).collect(), ..*heaviest };
@@ -341,8 +341,8 @@ fn plan_merged(
     let stop = options.stop.filter(|_| buffers.len() >= greedy::MANY);
     // A bound of joined buffers is none of the others.
     let options = Options { nodes: options.nodes.min(JOINED_NODES), stop, progress: None, ..*options };
-    let (strategy, offsets, outcome) = solve(joined, &options, &heaviest, None);
-    Some(((strategy, merged.expand(&offsets)), outcome.nodes))
+    let (strategy, offsets, outcome) = solve(joined_instance, &options, &heaviest, None);
+    Some(((strategy, merge.expand(&offsets)), outcome.nodes))
 }
 
 /// From this many nodes for each buffer, the simple strategies also run on a large instance.
@@ -354,29 +354,29 @@ fn solve(
     instance: Instance<'_>,
     options: &Options<'_>,
     heaviest: &Heaviest,
-    begun: Option<Vec<u64>>,
+    early_plan: Option<Vec<u64>>,
 ) -> (Strategy, Vec<u64>, search::Outcome) {
-    let early = || options.must_stop();
+    let must_stop = || options.must_stop();
     let searches = matches!(options.strategy, Strategy::Auto | Strategy::Search);
-    let begun = match begun {
+    let early_plan = match early_plan {
         Some(offsets) if !searches => return (options.strategy, offsets, search::Outcome::default()),
-        begun => begun,
+        offsets => offsets,
     };
-    if let Some(offsets) = portfolio::plan_by_strategy(instance, options.strategy, &early) {
+    if let Some(offsets) = portfolio::plan_by_strategy(instance, options.strategy, &must_stop) {
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
     // Joined buffers take less time than a skyline, and make the better plan where they make one.
-    let merged = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
-    let used = merged.as_ref().map_or(0, |(_, nodes)| *nodes);
+    let merged_plan = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
+    let used = merged_plan.as_ref().map_or(0, |(_, nodes)| *nodes);
     // A skyline rarely improves a plan within a tenth of the target.
     let is_close = |offsets: &[u64]| instance.peak(offsets) / 11 <= target / 10;
-    let (strategy, offsets) = match merged {
-        Some((joined, _)) if is_close(&joined.1) => joined,
-        merged => {
-            let begun = begun.map(|offsets| (Strategy::GreedyBySize, offsets));
-            let begun = merged.map(|(joined, _)| joined).or(begun);
-            portfolio::simple(instance, &heaviest.buffers, target, &early, begun)
+    let (strategy, offsets) = match merged_plan {
+        Some((plan, _)) if is_close(&plan.1) => plan,
+        merged_plan => {
+            let early_plan = early_plan.map(|offsets| (Strategy::GreedyBySize, offsets));
+            let first_plan = merged_plan.map(|(plan, _)| plan).or(early_plan);
+            portfolio::simple(instance, &heaviest.buffers, target, &must_stop, first_plan)
         }
     };
     let rest = Options { nodes: options.nodes.saturating_sub(used), ..*options };
@@ -387,9 +387,9 @@ fn solve(
         None => (strategy, offsets),
     };
     let (peak, count) = (instance.peak(&offsets), instance.buffers.len() as u64);
-    let late = portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
+    let may_improve = portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
     let stop = || options.stop.is_some_and(|stop| stop());
-    match late.then(|| portfolio::simple_plan_below(instance, target, peak, &stop)).flatten() {
+    match may_improve.then(|| portfolio::simple_plan_below(instance, target, peak, &stop)).flatten() {
         Some((strategy, offsets)) => (strategy, offsets, outcome),
         None => (strategy, offsets, outcome),
     }

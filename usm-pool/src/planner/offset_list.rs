@@ -18,7 +18,7 @@ pub enum Fit {
 }
 
 #[derive(Clone, Copy)]
-struct Placed {
+struct Entry {
     offset: u64,
     end: u64,
     life: Lifetime,
@@ -60,7 +60,7 @@ impl Walk<'_> {
 
 struct Chunk {
     hull: Lifetime,
-    entries: Vec<Placed>,
+    entries: Vec<Entry>,
 }
 
 /// Maximum entries of a chunk before it is split.
@@ -74,7 +74,7 @@ pub(super) struct OffsetList<'a> {
     chunks: Vec<Chunk>,
     /// With a conflict graph: one bit for each placed buffer, their number, and the offset and end
     /// of each.
-    placed: Vec<u64>,
+    placed_bits: Vec<u64>,
     count: usize,
     spans: Vec<(u64, u64)>,
     /// The placed buffers that conflict with the current one.
@@ -85,8 +85,8 @@ pub(super) struct OffsetList<'a> {
 
 /// The least alignment of the buffers that need bytes.
 pub(super) fn granule(instance: Instance<'_>) -> u64 {
-    let placed = (0..instance.buffers.len()).filter(|&i| instance.occupies(i));
-    placed.map(|i| instance.buffers[i].alignment).min().unwrap_or(1)
+    let occupants = (0..instance.buffers.len()).filter(|&i| instance.occupies(i));
+    occupants.map(|i| instance.buffers[i].alignment).min().unwrap_or(1)
 }
 
 /// The first offset above a buffer that is a multiple of the granule, in bytes.
@@ -96,13 +96,13 @@ pub(super) fn end_of(offset: u64, size: u64, granule: u64) -> u64 {
 
 impl<'a> OffsetList<'a> {
     pub(super) fn new(instance: Instance<'a>) -> Self {
-        let related = if instance.conflicts.is_some() { instance.buffers.len() } else { 0 };
+        let tracked_count = if instance.conflicts.is_some() { instance.buffers.len() } else { 0 };
         Self {
             instance,
             chunks: Vec::new(),
-            placed: alloc::vec![0; related.div_ceil(64)],
+            placed_bits: alloc::vec![0; tracked_count.div_ceil(64)],
             count: 0,
-            spans: alloc::vec![(0, 0); related],
+            spans: alloc::vec![(0, 0); tracked_count],
             partners: Vec::new(),
             granule: granule(instance),
         }
@@ -130,16 +130,16 @@ impl<'a> OffsetList<'a> {
                 if row.is_none() && !chunk.hull.overlaps(life) {
                     continue;
                 }
-                for placed in &chunk.entries {
-                    if walk.is_past(placed.offset) {
+                for entry in &chunk.entries {
+                    if walk.is_past(entry.offset) {
                         break 'scan;
                     }
                     let conflicts = match row {
-                        None => placed.life.overlaps(life),
-                        Some(row) => row[placed.buffer as usize / 64] >> (placed.buffer % 64) & 1 == 1,
+                        None => entry.life.overlaps(life),
+                        Some(row) => row[entry.buffer as usize / 64] >> (entry.buffer % 64) & 1 == 1,
                     };
                     if conflicts {
-                        walk.pass(placed.offset, placed.end);
+                        walk.pass(entry.offset, entry.end);
                     }
                 }
             }
@@ -147,18 +147,18 @@ impl<'a> OffsetList<'a> {
         let offset = walk.best.map_or(walk.at, |(_, at)| at);
         let end = end_of(offset, item.size, self.granule);
         if row.is_some() {
-            self.placed[buffer / 64] |= 1 << (buffer % 64);
+            self.placed_bits[buffer / 64] |= 1 << (buffer % 64);
             self.count += 1;
             self.spans[buffer] = (offset, end);
         }
-        self.insert(Placed { offset, end, life, buffer: buffer as u32 });
+        self.insert(Entry { offset, end, life, buffer: buffer as u32 });
         offset
     }
 
     /// Whether few placed buffers are in the row of a conflict graph. They are then in `partners`,
     /// in ascending offset.
     fn has_few_partners(&mut self, row: &[u64]) -> bool {
-        let both = || row.iter().zip(&self.placed).map(|(theirs, placed)| theirs & placed);
+        let both = || row.iter().zip(&self.placed_bits).map(|(theirs, mine)| theirs & mine);
         let partners: usize = both().map(|word| word.count_ones() as usize).sum();
         if partners >= self.count / SPARSE {
             return false;
@@ -174,21 +174,21 @@ impl<'a> OffsetList<'a> {
         true
     }
 
-    fn insert(&mut self, placed: Placed) {
+    fn insert(&mut self, new_entry: Entry) {
         let after = self
             .chunks
-            .partition_point(|chunk| chunk.entries.first().is_some_and(|e| e.offset <= placed.offset));
+            .partition_point(|chunk| chunk.entries.first().is_some_and(|e| e.offset <= new_entry.offset));
         if self.chunks.is_empty() {
-            self.chunks.push(Chunk { hull: placed.life, entries: Vec::with_capacity(CHUNK) });
+            self.chunks.push(Chunk { hull: new_entry.life, entries: Vec::with_capacity(CHUNK) });
         }
         let index = after.saturating_sub(1);
         let chunk = &mut self.chunks[index];
-        let at = chunk.entries.partition_point(|entry| entry.offset <= placed.offset);
-        chunk.entries.insert(at, placed);
-        chunk.hull = chunk.hull.union(placed.life);
+        let at = chunk.entries.partition_point(|entry| entry.offset <= new_entry.offset);
+        chunk.entries.insert(at, new_entry);
+        chunk.hull = chunk.hull.union(new_entry.life);
         if chunk.entries.len() == CHUNK {
             let upper = chunk.entries.split_off(CHUNK / 2);
-            let hull = |entries: &[Placed]| {
+            let hull = |entries: &[Entry]| {
                 entries.iter().fold(Lifetime::new(0, 0), |hull, entry| hull.union(entry.life))
             };
             chunk.hull = hull(&chunk.entries);

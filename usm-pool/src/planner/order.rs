@@ -88,14 +88,14 @@ pub fn critical_path_bound(graph: &Graph, in_place: InPlace) -> Result<bound::Ti
     let reach = Reachability::new(graph, &[])?;
     let depths = Depths::new(graph, &[], reach.order());
     let blocks = Blocks::new(graph, in_place, Some(&reach))?;
-    let forced = |block: &Block| {
+    let forced_life = |block: &Block| {
         let starts = block.ops.iter().map(|&op| depths.longest.saturating_sub(depths.tail[op]));
         let ends = block.ops.iter().map(|&op| depths.head[op]);
         let lower = if block.from_start { 0 } else { starts.min().unwrap_or(0) };
         let upper = if block.to_end { depths.longest } else { ends.max().unwrap_or(0) };
         Buffer { lower, upper: upper.max(lower), ..buffer(graph, block) }
     };
-    let buffers: Vec<Buffer> = blocks.blocks().iter().map(forced).collect();
+    let buffers: Vec<Buffer> = blocks.blocks().iter().map(forced_life).collect();
     Ok(bound::time_cut(&buffers))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn ordering_edges_until(
     stop: &dyn Fn() -> bool,
 ) -> Result<Ordering, Error> {
     let free = separate_antichains(graph, lever, false, stop)?;
-    let bound = |found: &Ordering| found.curve.last().map_or(u64::MAX, |point| point.bound);
+    let bound = |ordering: &Ordering| ordering.curve.last().map_or(u64::MAX, |point| point.bound);
     if bound(&free) <= lever.target || stop() {
         return Ok(free);
     }
@@ -130,10 +130,10 @@ fn separate_antichains(
     forward: bool,
     stop: &dyn Fn() -> bool,
 ) -> Result<Ordering, Error> {
-    let mut found = Ordering { edges: Vec::new(), curve: Vec::new() };
+    let mut ordering = Ordering { edges: Vec::new(), curve: Vec::new() };
     let budget = critical_path(graph, &[]);
     loop {
-        let mut reach = Reachability::new(graph, &found.edges)?;
+        let mut reach = Reachability::new(graph, &ordering.edges)?;
         let problem = Problem::with_reachability(graph, &reach, lever.in_place)?;
         let blocks = Blocks::new(graph, lever.in_place, Some(&reach))?;
         let Some(conflicts) = problem.conflicts() else { break };
@@ -142,21 +142,21 @@ fn separate_antichains(
             // It was not the heaviest.
             break;
         }
-        found.curve.push(Point { edges: found.edges.len(), bound: bytes });
-        if bytes <= lever.target || found.edges.len() >= lever.limit {
+        ordering.curve.push(Point { edges: ordering.edges.len(), bound: bytes });
+        if bytes <= lever.target || ordering.edges.len() >= lever.limit {
             break;
         }
         let set: Vec<&Block> = set.into_iter().map(|i| &blocks.blocks()[i]).collect();
         // A few edges for each antichain, because the flow is the expensive part.
         let batch = (set.len() / 8).max(1);
-        let before = found.edges.len();
+        let before = ordering.edges.len();
         let mut cut = Cut::new(graph, &reach, &set);
         for _ in 0..batch {
             if stop() {
-                return Ok(found);
+                return Ok(ordering);
             }
-            let depths = Depths::new(graph, &found.edges, reach.order());
-            let room = lever.limit - found.edges.len();
+            let depths = Depths::new(graph, &ordering.edges, reach.order());
+            let room = lever.limit - ordering.edges.len();
             let strict = Rule { budget: Some(budget), forward };
             let rules = [Some(strict), (!lever.keep_critical_path).then_some(Rule { budget: None, forward })];
             let step = |rule: Rule| {
@@ -165,25 +165,25 @@ fn separate_antichains(
             };
             match rules.into_iter().flatten().find_map(step) {
                 Some(Step::Single((u, v))) => {
-                    found.edges.push((u, v));
+                    ordering.edges.push((u, v));
                     cut.apply(u, v);
                 }
                 Some(Step::Join { member, edges }) => {
-                    found.edges.extend(edges);
+                    ordering.edges.extend(edges);
                     cut.remove(member);
                 }
                 None => break,
             }
-            if cut.remaining_size() <= lever.target || found.edges.len() >= lever.limit {
+            if cut.remaining_size() <= lever.target || ordering.edges.len() >= lever.limit {
                 break;
             }
-            reach = Reachability::new(graph, &found.edges)?;
+            reach = Reachability::new(graph, &ordering.edges)?;
         }
-        if found.edges.len() == before {
+        if ordering.edges.len() == before {
             break;
         }
     }
-    Ok(found)
+    Ok(ordering)
 }
 
 fn buffer(graph: &Graph, block: &Block) -> Buffer {
@@ -310,11 +310,11 @@ impl Cut {
         /// ones are usually best.
         const TRIES: usize = 256;
         let ops = |side: &[u64]| (0..side.len()).filter(|&op| side[op] > 0).collect::<Vec<_>>();
-        let (mut earlier, mut later) = (ops(&self.before), ops(&self.after));
+        let (mut earlier, mut successors) = (ops(&self.before), ops(&self.after));
         sort::by_key(&mut earlier, |op| (Reverse(depths.head[op]), Reverse(self.before[op]), op));
-        sort::by_key(&mut later, |op| (Reverse(self.after[op]), Reverse(depths.head[op]), op));
+        sort::by_key(&mut successors, |op| (Reverse(self.after[op]), Reverse(depths.head[op]), op));
         let mut best: Option<(u64, u64, usize, usize)> = None;
-        for &v in &later {
+        for &v in &successors {
             if best.is_some_and(|(gain, ..)| self.after[v] < gain) {
                 break;
             }
@@ -338,8 +338,8 @@ impl Cut {
     fn apply(&mut self, u: usize, v: usize) {
         let side = if self.before[u] < self.after[v] { &self.completes } else { &self.begins };
         let at = if self.before[u] < self.after[v] { u } else { v };
-        let gone: Vec<usize> = (0..self.sizes.len()).filter(|&k| side[k].contains(&at)).collect();
-        for k in gone {
+        let removals: Vec<usize> = (0..self.sizes.len()).filter(|&k| side[k].contains(&at)).collect();
+        for k in removals {
             self.remove(k);
         }
     }
@@ -369,7 +369,7 @@ impl Cut {
                 for (x, y) in [(a, b), (b, a)] {
                     let (ends, begins) = (&self.last[x], &self.first[y]);
                     let edges = ends.len() * begins.len();
-                    let allowed = |u: usize, v: usize| {
+                    let is_allowed = |u: usize, v: usize| {
                         let length = depths.head[u].saturating_add(depths.tail[v]);
                         let short = rule.budget.is_none_or(|budget| length <= budget);
                         u != v
@@ -379,7 +379,7 @@ impl Cut {
                     };
                     let fits = edges > 0
                         && edges <= room
-                        && ends.iter().all(|&u| begins.iter().all(|&v| allowed(u, v)));
+                        && ends.iter().all(|&u| begins.iter().all(|&v| is_allowed(u, v)));
                     if fits && best.is_none_or(|(most, fewest, ..)| (gain, Reverse(edges)) > (most, fewest)) {
                         best = Some((gain, Reverse(edges), x, y));
                     }

@@ -56,14 +56,14 @@ pub struct Tradeoff {
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec<Tradeoff>, Error> {
-    let found = ordering(graph, options)?;
-    let rounds = evenly_spaced(found.curve.len(), points.max(2));
+    let ordering = ordering(graph, options)?;
+    let rounds = evenly_spaced(ordering.curve.len(), points.max(2));
     let mut options = *options;
     options.nodes /= rounds.len().max(1) as u64;
     let mut curve: Vec<Tradeoff> = Vec::new();
     for round in rounds {
-        let point = found.curve[round];
-        let edges = &found.edges[..point.edges];
+        let point = ordering.curve[round];
+        let edges = &ordering.edges[..point.edges];
         let (_, plan) = plan_graph_with(graph, &options, edges)?;
         // With more edges the earlier plans stay valid, so a worse plan is not on the curve.
         if curve.last().is_none_or(|last| plan.peak < last.peak) {

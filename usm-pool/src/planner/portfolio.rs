@@ -93,13 +93,13 @@ fn most_rounded_last(instance: Instance<'_>, bound: u64, heaviest: &[bool], limi
         return None;
     }
     let mut order = by_size(instance);
-    let added = |at: usize| {
+    let padding_of = |at: usize| {
         let buffer = order[at] as usize;
         let size = instance.buffers[buffer].size;
-        let added = heaviest[buffer].then(|| align_up(size, granule)).flatten()? - size;
-        Some(added).filter(|&added| added > 0)
+        let padding = heaviest[buffer].then(|| align_up(size, granule)).flatten()? - size;
+        Some(padding).filter(|&bytes| bytes > 0)
     };
-    let last = (0..order.len()).filter(|&at| added(at).is_some()).max_by_key(|&at| added(at))?;
+    let last = (0..order.len()).filter(|&at| padding_of(at).is_some()).max_by_key(|&at| padding_of(at))?;
     let buffer = order.remove(last);
     order.push(buffer);
     Some(order)
@@ -147,37 +147,37 @@ pub(super) fn plan_by_strategy(
 /// buffers of the bound. From [`MANY`] buffers on, the skyline goes first: it takes milliseconds,
 /// and worse attempts are abandoned early. Large instances get the skyline, and the selectable
 /// strategies only as far as little work allows. `stop` ends all; the first strategy then puts the
-/// remaining buffers on top. `begun` is a plan that exists already, with its strategy.
+/// remaining buffers on top. `first_plan` is a plan that exists already, with its strategy.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],
     target: u64,
     stop: &dyn Fn() -> bool,
-    begun: Option<(Strategy, Vec<u64>)>,
+    first_plan: Option<(Strategy, Vec<u64>)>,
 ) -> (Strategy, Vec<u64>) {
-    let begun = begun.unwrap_or(NONE);
-    let always = Until { stop, ..ALWAYS };
-    let mut marked = alloc::vec![false; instance.buffers.len()];
-    heaviest.iter().for_each(|&i| marked[i] = true);
+    let first_plan = first_plan.unwrap_or(NONE);
+    let no_limit = Until { stop, ..ALWAYS };
+    let mut is_heaviest = alloc::vec![false; instance.buffers.len()];
+    heaviest.iter().for_each(|&i| is_heaviest[i] = true);
     if is_large(instance) {
         let huge = instance.buffers.len() > HUGE;
         let orders: &[First] = if huge { &[First::Area] } else { &[First::Area, First::Tall] };
         let valleys = orders.iter().copied().map(Attempt::Valley);
-        let named = NAMED.into_iter().filter(|_| !huge);
-        let until = Until { work: WORK, ..always };
-        let attempts = valleys.chain([Attempt::SizeFirstRounded]).chain(named);
-        return best_of(instance, &marked, target, until, attempts, begun);
+        let strategies = NAMED.into_iter().filter(|_| !huge);
+        let until = Until { work: WORK, ..no_limit };
+        let attempts = valleys.chain([Attempt::SizeFirstRounded]).chain(strategies);
+        return best_of(instance, &is_heaviest, target, until, attempts, first_plan);
     }
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
-    let usual = if begun.1.is_empty() { usual } else { &usual[1..] };
+    let usual = if first_plan.1.is_empty() { usual } else { &usual[1..] };
     let usual = usual.iter().copied().chain([Attempt::SizeFirstRounded]);
     let pairs = usual.chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
     if instance.buffers.len() >= MANY {
-        best_of(instance, &marked, target, always, valleys.chain(pairs), begun)
+        best_of(instance, &is_heaviest, target, no_limit, valleys.chain(pairs), first_plan)
     } else {
-        best_of(instance, &marked, target, always, pairs.chain(valleys), begun)
+        best_of(instance, &is_heaviest, target, no_limit, pairs.chain(valleys), first_plan)
     }
 }
 
@@ -202,9 +202,9 @@ fn best_of(
     target: u64,
     until: Until<'_>,
     attempts: impl Iterator<Item = Attempt>,
-    begun: (Strategy, Vec<u64>),
+    first_plan: (Strategy, Vec<u64>),
 ) -> (Strategy, Vec<u64>) {
-    let mut best = (instance.peak(&begun.1), begun.0, begun.1);
+    let mut best = (instance.peak(&first_plan.1), first_plan.0, first_plan.1);
     for attempt in attempts {
         if !best.2.is_empty() && best.0 <= target {
             break;

@@ -38,7 +38,7 @@ pub fn prove_bound(problem: &Problem, bound: u64, options: &Options<'_>) -> Resu
         return Ok(None);
     }
     let Some(lines) = search::refute(Instance::of(problem), options, capacity) else { return Ok(None) };
-    lines.iter().for_each(|said| write_line(&mut text, buffers, said));
+    lines.iter().for_each(|line| write_line(&mut text, buffers, line));
     Ok(Some(text))
 }
 

@@ -223,9 +223,9 @@ pub fn recompute_within(
 ) -> Result<Curve, RecomputeError> {
     let search = Search::new(graph, effort)?;
     let (bound, bound_at) = search.model.bound();
-    let given = search.point(&search.given(), options)?;
-    if given.plan.peak <= budget {
-        return Ok(Curve { points: alloc::vec![given], bound, bound_at });
+    let original = search.point(&search.given(), options)?;
+    if original.plan.peak <= budget {
+        return Ok(Curve { points: alloc::vec![original], bound, bound_at });
     }
     let mut limit = budget;
     for _ in 0..4 {
@@ -242,7 +242,7 @@ pub fn recompute_within(
     match curve.points.iter().find(fits) {
         Some(point) => Ok(Curve { points: alloc::vec![point.clone()], bound, bound_at }),
         None => {
-            let least = curve.points.last().map_or(given.plan.peak, |point| point.plan.peak);
+            let least = curve.points.last().map_or(original.plan.peak, |point| point.plan.peak);
             Err(RecomputeError::Budget { budget, least, bound })
         }
     }
@@ -319,11 +319,11 @@ impl<'g> Search<'g> {
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         let mut stages = self.given();
         for step in self.limits(stages.peak(), limit, 4) {
-            let (found, within) = self.next(&stages, step, &mut random, effort);
+            let (candidate, within) = self.next(&stages, step, &mut random, effort);
             if !within {
                 return None;
             }
-            stages = found;
+            stages = candidate;
         }
         stages.improve(limit, effort.rounds.saturating_mul(4), &mut random, effort.stop);
         Some(stages)
@@ -337,29 +337,29 @@ impl<'g> Search<'g> {
         // The whole curve comes first, in case that the time ends.
         let mut rough = Vec::new();
         let mut limits = self.limits(stages.peak(), bound, effort.limits).into_iter();
-        let (mut failed, mut halvings) = (None, 0);
+        let (mut failed_limit, mut halvings) = (None, 0);
         while !(effort.stop)() && halvings < HALVINGS {
             // Below a limit that was not reached there is no other, so the range is halved.
-            let limit = match failed {
+            let limit = match failed_limit {
                 None => limits.next(),
-                Some(failed) => Some(u64::midpoint(stages.peak(), failed)),
+                Some(low) => Some(u64::midpoint(stages.peak(), low)),
             };
             let Some(limit) = limit else { break };
-            halvings += usize::from(failed.is_some());
+            halvings += usize::from(failed_limit.is_some());
             if stages.peak() <= limit {
                 continue;
             }
-            let (found, within) = self.next(&stages, limit, &mut random, effort);
-            if found.peak() < stages.peak() {
+            let (candidate, within) = self.next(&stages, limit, &mut random, effort);
+            if candidate.peak() < stages.peak() {
                 if self.model.ops.len() <= ROUGH_OPS {
-                    rough.push(found.clone());
+                    rough.push(candidate.clone());
                 } else {
-                    all.push(self.point(&found, options)?);
+                    all.push(self.point(&candidate, options)?);
                 }
-                stages = found;
+                stages = candidate;
             }
             if !within {
-                failed = Some(limit);
+                failed_limit = Some(limit);
             }
         }
         for mut stages in rough {

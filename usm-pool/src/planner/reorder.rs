@@ -19,9 +19,9 @@ mod walk;
 
 use alloc::vec::Vec;
 
-use self::improve::Improved;
+use self::improve::Incumbent;
 use self::lives::Lives;
-use self::reach::{Blocked, Budget};
+use self::reach::{Refutation, Budget};
 use crate::alias::{Blocks, InPlace};
 use crate::bound;
 use crate::graph::{Graph, GraphError};
@@ -122,23 +122,23 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
 /// ```
 pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> Result<Reordered, Error> {
     let n = graph.ops().len();
-    let given = heaviest_cut(graph, in_place)?;
+    let original_bound = heaviest_cut(graph, in_place)?;
     let identity = || (0..n).collect();
     if !graph.loops().is_empty() {
-        return Ok(Reordered { order: identity(), bound: given, given, every_order: None });
+        return Ok(Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None });
     }
     let lives = Lives::new(graph)?;
     let (mut bound, op) = forced::heaviest_operator(&lives);
     let at_an_end = lives.at_an_end();
     // No lists: already the first or the last set of finished operators exceeds it.
-    let blocked = (at_an_end > bound).then(Blocked::default);
+    let refutation = (at_an_end > bound).then(Refutation::default);
     bound = bound.max(at_an_end);
-    let mut best = Reordered { order: identity(), bound: given, given, every_order: None };
-    let mut lowest = Improved { order: lists::given(&lives), peak: u64::MAX, bound, blocked };
+    let mut best = Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None };
+    let mut lowest = Incumbent { order: lists::given(&lives), peak: u64::MAX, bound, refutation };
     let mut consider = |order: &[u32]| -> Result<(), Error> {
         let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();
-        let Ok(reordered) = graph.reordered(&order) else { return Ok(()) };
-        let bound = heaviest_cut(&reordered, in_place)?;
+        let Ok(new_graph) = graph.reordered(&order) else { return Ok(()) };
+        let bound = heaviest_cut(&new_graph, in_place)?;
         if bound < best.bound {
             (best.order, best.bound) = (order, bound);
         }
@@ -168,20 +168,20 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
             (lowest.order, lowest.peak) = (solution.order, peak);
         }
         if solution.bound > bound {
-            (lowest.bound, lowest.blocked) = (solution.bound, None);
+            (lowest.bound, lowest.refutation) = (solution.bound, None);
             is_series_parallel = true;
         }
     }
     let mut budget = Budget { sets: effort.sets, steps: effort.sets.saturating_mul(10), stop: effort.stop };
     lowest.improve(&lives, &mut budget);
     consider(&lowest.order)?;
-    let certificate = match lowest.blocked {
+    let certificate = match lowest.refutation {
         None if is_series_parallel => OrderCertificate::SeriesParallel,
         None => OrderCertificate::Operator { op: op as usize },
-        Some(blocked) => {
+        Some(refutation) => {
             let ops = |list: Vec<u32>| list.into_iter().map(|op| op as usize).collect::<Vec<_>>();
             let lists = |lists: Vec<Vec<u32>>| lists.into_iter().map(ops).collect::<Vec<_>>();
-            OrderCertificate::Sets { first: lists(blocked.first), last: lists(blocked.last) }
+            OrderCertificate::Sets { first: lists(refutation.first), last: lists(refutation.last) }
         }
     };
     let mut number = alloc::vec![0; n];

@@ -22,12 +22,12 @@ pub(super) fn whole(cost: u128) -> u64 {
 /// The bound, and the instants that prove it: buffers of one count at no other.
 pub(super) fn of(model: &Model) -> (u64, Vec<u64>) {
     let Model { rooms, items, instants, .. } = model;
-    let least = items.iter().map(|item| item.allowed.first().map_or(0, |&at| item.cost(&rooms[at])));
+    let least = items.iter().map(|item| item.candidates.first().map_or(0, |&at| item.cost(&rooms[at])));
     let least = least.fold(0, u128::saturating_add);
     let mut costs: Vec<u64> = rooms.iter().map(|room| room.cost).collect();
     costs.sort_unstable();
     costs.dedup();
-    let groups: Vec<(u64, u64)> = costs.iter().map(|&cost| (cost, held(rooms, cost))).collect();
+    let groups: Vec<(u64, u64)> = costs.iter().map(|&cost| (cost, capacity_within(rooms, cost))).collect();
     let ranks = heaviest(model);
     let live: Vec<Vec<usize>> = ranks
         .iter()
@@ -40,15 +40,15 @@ pub(super) fn of(model: &Model) -> (u64, Vec<u64>) {
         groups.iter().map(group).max().unwrap_or(0)
     };
     let gains: Vec<u128> = live.iter().map(|live| gain(live)).collect();
-    let mut tried: Vec<usize> = (0..gains.len()).filter(|&at| gains[at] > 0).collect();
-    sort::by_key(&mut tried, |at| Reverse(gains[at]));
+    let mut order: Vec<usize> = (0..gains.len()).filter(|&at| gains[at] > 0).collect();
+    sort::by_key(&mut order, |at| Reverse(gains[at]));
     let mut used = alloc::vec![false; items.len()];
     let (mut sum, mut times) = (least, Vec::new());
-    for at in tried {
-        let unused: Vec<usize> = live[at].iter().copied().filter(|&i| !used[i]).collect();
-        let gain = gain(&unused);
+    for at in order {
+        let candidates: Vec<usize> = live[at].iter().copied().filter(|&i| !used[i]).collect();
+        let gain = gain(&candidates);
         if gain > 0 && times.len() < NAMED {
-            unused.into_iter().for_each(|i| used[i] = true);
+            candidates.into_iter().for_each(|i| used[i] = true);
             sum = sum.saturating_add(gain);
             times.push(instants[ranks[at]]);
         }
@@ -57,7 +57,7 @@ pub(super) fn of(model: &Model) -> (u64, Vec<u64>) {
 }
 
 /// Bytes of the rooms of at most this cost.
-fn held(rooms: &[Room], cost: u64) -> u64 {
+fn capacity_within(rooms: &[Room], cost: u64) -> u64 {
     let bytes = rooms.iter().filter(|room| room.cost <= cost).map(|room| room.bytes);
     bytes.fold(0, u64::saturating_add)
 }
@@ -85,33 +85,33 @@ fn more(rooms: &[Room], items: &[Item], live: &[usize], cost: u64, bytes: u64) -
     let inside = live
         .iter()
         .map(|&i| &items[i])
-        .filter(|item| item.size > 0 && item.allowed.first().is_some_and(|&at| rooms[at].cost <= cost));
+        .filter(|item| item.size > 0 && item.candidates.first().is_some_and(|&at| rooms[at].cost <= cost));
     let load: u128 = inside.clone().map(|item| u128::from(item.size)).sum();
     let Some(excess) = load.checked_sub(u128::from(bytes)).filter(|&excess| excess > 0) else { return 0 };
-    let moved: Vec<(u128, u128)> = inside
+    let moves: Vec<(u128, u128)> = inside
         .filter_map(|item| {
-            let next = item.allowed.iter().map(|&at| rooms[at].cost).find(|&other| other > cost)?;
-            let more = item.traffic.saturating_mul(u128::from(next - rooms[item.allowed[0]].cost));
+            let next = item.candidates.iter().map(|&at| rooms[at].cost).find(|&other| other > cost)?;
+            let more = item.traffic.saturating_mul(u128::from(next - rooms[item.candidates[0]].cost));
             Some((more, u128::from(item.size)))
         })
         .collect();
-    if moved.len() <= COVERED {
-        return cover(&moved, excess);
+    if moves.len() <= COVERED {
+        return cover(&moves, excess);
     }
-    let each = |at: usize| moved[at].0 / moved[at].1;
-    let mut order: Vec<usize> = (0..moved.len()).collect();
+    let each = |at: usize| moves[at].0 / moves[at].1;
+    let mut order: Vec<usize> = (0..moves.len()).collect();
     sort::by_key(&mut order, each);
     let mut left = excess;
     order.into_iter().fold(0, |sum, at| {
-        let part = left.min(moved[at].1);
+        let part = left.min(moves[at].1);
         left -= part;
         sum.saturating_add(each(at) * part)
     })
 }
 
 /// The least cost of some of these (cost, bytes) with so many bytes.
-fn cover(moved: &[(u128, u128)], bytes: u128) -> u128 {
-    match moved {
+fn cover(moves: &[(u128, u128)], bytes: u128) -> u128 {
+    match moves {
         _ if bytes == 0 => 0,
         [] => u128::MAX,
         [(cost, size), rest @ ..] => {

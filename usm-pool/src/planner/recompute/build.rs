@@ -37,18 +37,18 @@ fn steps(stages: &Stages<'_>) -> (Vec<Step>, Vec<u32>) {
                         let version = count[root as usize];
                         count[root as usize] += 1;
                         makes.push((root, version));
-                        let wanted = !stages.held.get(root, at) && stage.touched.contains(&root);
-                        if first || (wanted && !stages.stored[root as usize]) {
+                        let is_missing = !stages.resident.get(root, at) && stage.roots.contains(&root);
+                        if first || (is_missing && !stages.is_stored[root as usize]) {
                             current[root as usize] = version;
                         }
                     }
                     let op = op as usize;
                     let source = if first { Source::First(op) } else { Source::Again(op) };
-                    let stored =
-                        facts.makes.iter().copied().filter(|&root| first && stages.stored[root as usize]);
-                    let stored: Vec<u32> = stored.collect();
+                    let stores =
+                        facts.makes.iter().copied().filter(|&root| first && stages.is_stored[root as usize]);
+                    let stores: Vec<u32> = stores.collect();
                     steps.push(Step { source, root: None, uses, makes });
-                    for root in stored {
+                    for root in stores {
                         let uses = alloc::vec![(root, current[root as usize])];
                         steps.push(Step { source: Source::Store, root: Some(root), uses, makes: Vec::new() });
                     }
@@ -72,7 +72,7 @@ struct Names<'g> {
     /// The version of each tensor that keeps its id.
     home: Vec<u32>,
     ids: BTreeMap<(usize, u32), u64>,
-    taken: BTreeSet<u64>,
+    used_ids: BTreeSet<u64>,
     texts: BTreeSet<String>,
     next: u64,
     tensors: Vec<Tensor>,
@@ -81,7 +81,7 @@ struct Names<'g> {
 impl Names<'_> {
     fn fresh(&mut self) -> u64 {
         self.next = self.next.wrapping_add(1);
-        while !self.taken.insert(self.next) {
+        while !self.used_ids.insert(self.next) {
             self.next = self.next.wrapping_add(1);
         }
         self.next
@@ -96,17 +96,17 @@ impl Names<'_> {
         let is_home = self.home[tensor] == version;
         let id = if is_home { node.id } else { self.fresh() };
         self.ids.insert((tensor, version), id);
-        let mut described = describe(node, id);
+        let mut copy = describe(node, id);
         if let (Some(name), false) = (&node.name, is_home) {
-            described = described.name(unused_name(&mut self.texts, &format!("{name}.again")));
+            copy = copy.name(unused_name(&mut self.texts, &format!("{name}.again")));
         }
         if node.root == tensor {
-            described = described.kind(node.kind);
+            copy = copy.kind(node.kind);
         } else {
             let root = self.id(node.root, version);
-            described = described.alias_of(root, node.root_offset);
+            copy = copy.alias_of(root, node.root_offset);
         }
-        self.tensors.push(described);
+        self.tensors.push(copy);
         id
     }
 }
@@ -149,17 +149,17 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
     let ids: BTreeSet<u64> = graph.tensors().iter().map(|node| node.id).collect();
     let next = ids.last().copied().unwrap_or(0);
     let texts = graph.tensors().iter().filter_map(|node| node.name.clone()).collect();
-    let mut names = Names { graph, home, ids: BTreeMap::new(), taken: ids, texts, next, tensors: Vec::new() };
+    let mut names = Names { graph, home, ids: BTreeMap::new(), used_ids: ids, texts, next, tensors: Vec::new() };
     let mut names_of_ops: BTreeSet<String> = graph.ops().iter().map(|op| op.name.clone()).collect();
     let mut builder = Graph::builder();
     for (tensor, node) in graph.tensors().iter().enumerate() {
         if model.of[tensor].is_some() {
             continue;
         }
-        let described = describe(node, node.id);
+        let copy = describe(node, node.id);
         builder = builder.tensor(match node.alias {
-            None => described.kind(node.kind),
-            Some((of, offset)) => described.alias_of(graph.tensors()[of].id, offset),
+            None => copy.kind(node.kind),
+            Some((of, offset)) => copy.alias_of(graph.tensors()[of].id, offset),
         });
     }
     let (mut ops, mut sources) = (Vec::new(), Vec::new());
@@ -171,10 +171,10 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
         };
         let op = match (step.source, step.root) {
             (Source::First(op) | Source::Again(op), _) => {
-                let mut id = |tensor: usize, made: bool| match model.of[tensor] {
+                let mut id = |tensor: usize, is_output: bool| match model.of[tensor] {
                     None => graph.tensors()[tensor].id,
                     Some(root) => {
-                        let lists = if made { [&step.makes, &step.uses] } else { [&step.uses, &step.makes] };
+                        let lists = if is_output { [&step.makes, &step.uses] } else { [&step.uses, &step.makes] };
                         let version = lists.into_iter().find_map(|list| version(list, root));
                         names.id(tensor, version.unwrap_or(0))
                     }
@@ -196,9 +196,9 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
                     let id = names.fresh();
                     let order = names.fresh();
                     host.insert(root, [id, order]);
-                    let stored = describe(node, id).kind(TensorKind::State).name(format!("{text}.stored"));
+                    let copy = describe(node, id).kind(TensorKind::State).name(format!("{text}.stored"));
                     let token = Tensor::new(order, 0).alignment(1).name(format!("{text}.order"));
-                    builder = builder.tensor(stored).tensor(token);
+                    builder = builder.tensor(copy).tensor(token);
                     let name = unused_name(&mut names_of_ops, &format!("{text}.store"));
                     Op::new(name).inputs([from]).outputs([id, order]).cost(cost)
                 } else {
@@ -242,12 +242,12 @@ fn described(node: &OpNode, name: String, id: &mut dyn FnMut(usize, bool) -> u64
     op
 }
 
-fn unused_name(taken: &mut BTreeSet<String>, wanted: &str) -> String {
-    let mut name = String::from(wanted);
+fn unused_name(names: &mut BTreeSet<String>, base: &str) -> String {
+    let mut name = String::from(base);
     let mut number = 1_u64;
-    while !taken.insert(name.clone()) {
+    while !names.insert(name.clone()) {
         number += 1;
-        name = format!("{wanted}{number}");
+        name = format!("{base}{number}");
     }
     name
 }

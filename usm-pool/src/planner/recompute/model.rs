@@ -54,7 +54,7 @@ impl Model {
     /// `rate` is the number of bytes that a copy moves in one unit of cost.
     pub(super) fn new(graph: &Graph, rate: Option<f64>) -> Result<Self, Error> {
         let (tensors, n) = (graph.tensors(), graph.ops().len());
-        let mut found = Self {
+        let mut model = Self {
             ops: (0..n).map(|op| OpFacts { cost: graph.ops()[op].cost, ..OpFacts::default() }).collect(),
             roots: Vec::new(),
             of: alloc::vec![None; tensors.len()],
@@ -78,34 +78,34 @@ impl Model {
                     .flat_map(|&member| tensors[member].users.iter().copied().chain(tensors[member].producer))
             };
             let is_output = family.iter().any(|&member| tensors[member].is_output);
-            let alone = node.producer.filter(|_| {
+            let sole_writer = node.producer.filter(|_| {
                 size > 0
                     && !graph.rewritten[tensor]
                     && graph.is_written(tensor)
                     && family.iter().all(|&member| member == tensor || !graph.is_written(member))
             });
             let starts_full = family.iter().all(|&member| tensors[member].producer.is_none());
-            let first = match (alone, uses().min()) {
+            let first = match (sole_writer, uses().min()) {
                 (Some(op), _) => op + 1,
                 (None, Some(op)) if !starts_full => op,
                 _ => 0,
             };
             let last = if is_output { n } else { uses().max().unwrap_or(first) };
             for &member in family {
-                found.of[member] = Some(found.roots.len() as u32);
+                model.of[member] = Some(model.roots.len() as u32);
             }
-            found.roots.push(Root {
+            model.roots.push(Root {
                 tensor,
                 size,
                 exact: node.size,
-                producer: alone.map(|op| op as u32),
+                producer: sole_writer.map(|op| op as u32),
                 first: first as u32,
                 last: last as u32,
                 copy: rate.map(|rate| time_of_copy(node.size, rate)),
             });
         }
-        found.link(graph);
-        Ok(found)
+        model.link(graph);
+        Ok(model)
     }
 
     fn link(&mut self, graph: &Graph) {
@@ -178,22 +178,22 @@ impl Model {
             stays[after] = stays[after].wrapping_sub(root.exact);
         }
         let size = |root: &u32| self.roots[*root as usize].exact;
-        let moving = |root: &&u32| self.roots[**root as usize].producer.is_some();
-        let (mut staying, mut best) = (0, (0, 0));
+        let has_producer = |root: &&u32| self.roots[**root as usize].producer.is_some();
+        let (mut base, mut best) = (0, (0, 0));
         for (op, &change) in stays.iter().enumerate().take(n + 1) {
-            staying = u64::wrapping_add(staying, change);
-            let here: u64 = match self.ops.get(op) {
+            base = u64::wrapping_add(base, change);
+            let bytes: u64 = match self.ops.get(op) {
                 Some(facts) => {
-                    let made = facts.makes.iter().filter(|root| !facts.overlays.contains(root));
-                    facts.uses.iter().filter(moving).chain(made).map(size).sum()
+                    let results = facts.makes.iter().filter(|root| !facts.overlays.contains(root));
+                    facts.uses.iter().filter(has_producer).chain(results).map(size).sum()
                 }
                 None => {
                     let outputs = self.roots.iter().filter(|root| root.last as usize == n);
                     outputs.filter(|root| root.producer.is_some()).map(|root| root.exact).sum()
                 }
             };
-            if here + staying > best.0 {
-                best = (here + staying, op);
+            if bytes + base > best.0 {
+                best = (bytes + base, op);
             }
         }
         best

@@ -41,14 +41,14 @@ impl Stages<'_> {
     fn gap(&self, root: u32, at: usize) -> Option<Change> {
         let n = self.model.ops.len();
         let facts = &self.model.roots[root as usize];
-        if facts.producer.is_none() || !self.held.get(root, at) || self.touched.get(root, at) {
+        if facts.producer.is_none() || !self.resident.get(root, at) || self.accesses.get(root, at) {
             return None;
         }
-        let before = self.touched.last_below(root, at)?;
-        let last = match self.touched.first_from(root, at + 1) {
+        let before = self.accesses.last_below(root, at)?;
+        let last = match self.accesses.first_from(root, at + 1) {
             Some(next) if next <= n => next,
             _ if facts.last as usize == n => n,
-            _ => (at..=n).take_while(|&stage| self.held.get(root, stage)).last()?,
+            _ => (at..=n).take_while(|&stage| self.resident.get(root, stage)).last()?,
         };
         Some(Change { root, first: before + 1, last, hold: false })
     }
@@ -58,9 +58,9 @@ impl Stages<'_> {
         let op = self.model.roots[gap.root as usize].producer?;
         let mut changes = alloc::vec![gap];
         for &input in &self.model.ops[op as usize].uses {
-            if !self.held.get(input, gap.last) {
+            if !self.resident.get(input, gap.last) {
                 self.model.roots[input as usize].producer?;
-                let before = self.touched.last_below(input, gap.last)?;
+                let before = self.accesses.last_below(input, gap.last)?;
                 changes.push(Change { root: input, first: before + 1, last: gap.last, hold: true });
             }
         }
@@ -71,7 +71,7 @@ impl Stages<'_> {
     fn best_move(&mut self, gap: Change) -> Option<Move> {
         let facts = &self.model.roots[gap.root as usize];
         let mut ways = alloc::vec![(alloc::vec![gap], None)];
-        if !self.stored[gap.root as usize] {
+        if !self.is_stored[gap.root as usize] {
             ways.extend(facts.copy.map(|_| (alloc::vec![gap], Some(gap.root))));
             ways.extend(self.with_inputs(gap).map(|changes| (changes, None)));
         }
@@ -99,8 +99,8 @@ impl Stages<'_> {
         stop: &dyn Fn() -> bool,
     ) -> bool {
         self.set_limit(limit);
-        let unknown = Score { first: usize::MAX, worth: f64::INFINITY };
-        let mut scores = alloc::vec![unknown; self.model.roots.len()];
+        let initial = Score { first: usize::MAX, worth: f64::INFINITY };
+        let mut scores = alloc::vec![initial; self.model.roots.len()];
         let mut steps = 0_u64;
         while self.excess > 0 {
             steps += 1;
@@ -128,14 +128,14 @@ impl Stages<'_> {
                         break;
                     }
                 }
-                let found = self.best_move(gap);
-                let mut worth = found.as_ref().map_or(0.0, |found| found.worth);
+                let candidate = self.best_move(gap);
+                let mut worth = candidate.as_ref().map_or(0.0, |step| step.worth);
                 scores[gap.root as usize] = Score { first: gap.first, worth };
                 if let Some(random) = noise.as_deref_mut() {
                     worth *= 0.5 + random.below(1000) as f64 / 1000.0;
                 }
                 if worth > best_worth {
-                    (best, best_worth) = (found, worth);
+                    (best, best_worth) = (candidate, worth);
                 }
             }
             let Some(best) = best else { return false };
@@ -145,8 +145,8 @@ impl Stages<'_> {
             }
             // What these stages use has other gaps now.
             for at in ends {
-                for &root in &self.stages[at].touched {
-                    scores[root as usize] = unknown;
+                for &root in &self.stages[at].roots {
+                    scores[root as usize] = initial;
                 }
             }
         }
@@ -157,8 +157,8 @@ impl Stages<'_> {
     pub(super) fn take_back(&mut self) {
         let mut all: Vec<(u64, usize, u32)> = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
-            let brought = stage.touched.iter().filter(|&&root| self.is_brought_back(root, at));
-            all.extend(brought.map(|&root| (self.time_to_bring_back(root), at, root)));
+            let roots = stage.roots.iter().filter(|&&root| self.is_brought_back(root, at));
+            all.extend(roots.map(|&root| (self.time_to_bring_back(root), at, root)));
         }
         all.sort_unstable_by(|a, b| b.cmp(a));
         for (_, at, root) in all {
@@ -166,14 +166,14 @@ impl Stages<'_> {
                 self.hold_until(root, at, true);
             }
         }
-        for root in 0..self.stored.len() as u32 {
+        for root in 0..self.is_stored.len() as u32 {
             self.forget_copy(root);
         }
     }
 
     fn time_to_bring_back(&self, root: u32) -> u64 {
         let facts = &self.model.roots[root as usize];
-        match (self.stored[root as usize], facts.copy, facts.producer) {
+        match (self.is_stored[root as usize], facts.copy, facts.producer) {
             (true, Some(copy), _) => copy,
             (_, _, Some(op)) => self.model.ops[op as usize].cost,
             _ => 0,
@@ -181,15 +181,15 @@ impl Stages<'_> {
     }
 
     fn is_brought_back(&self, root: u32, at: usize) -> bool {
-        self.touched.get(root, at)
-            && !self.held.get(root, at)
+        self.accesses.get(root, at)
+            && !self.resident.get(root, at)
             && self.model.roots[root as usize].producer.is_some_and(|op| op as usize != at)
     }
 
     /// Holds a root from its last use until a stage that brings it back. With `only_if_better`, not
     /// where that exceeds the limit or saves nothing.
     fn hold_until(&mut self, root: u32, at: usize, only_if_better: bool) {
-        let Some(before) = self.touched.last_below(root, at) else { return };
+        let Some(before) = self.accesses.last_below(root, at) else { return };
         let (excess, cost) = (self.excess, self.cost);
         let change = Change { root, first: before + 1, last: at, hold: true };
         if let Some(undo) = self.apply(&[change], None) {
@@ -201,9 +201,9 @@ impl Stages<'_> {
 
     /// Takes a copy to the other memory back that nobody fetches.
     fn forget_copy(&mut self, root: u32) {
-        let fetched = |stage: &super::stages::Stage| stage.items.contains(&Item::Fetch(root));
-        if self.stored[root as usize] && !self.stages.iter().any(fetched) {
-            self.stored[root as usize] = false;
+        let fetches = |stage: &super::stages::Stage| stage.items.contains(&Item::Fetch(root));
+        if self.is_stored[root as usize] && !self.stages.iter().any(fetches) {
+            self.is_stored[root as usize] = false;
             self.cost -= u128::from(self.model.roots[root as usize].copy.unwrap_or(0));
         }
     }
@@ -226,8 +226,8 @@ impl Stages<'_> {
             let width = 1 + random.below((stages / 2).max(1));
             let begin = random.below(stages);
             for at in begin..(begin + width).min(stages) {
-                let brought: Vec<u32> = other.stages[at].touched.clone();
-                for root in brought {
+                let roots: Vec<u32> = other.stages[at].roots.clone();
+                for root in roots {
                     if other.is_brought_back(root, at) && random.below(4) > 0 {
                         other.hold_until(root, at, false);
                     }

@@ -28,7 +28,7 @@ pub(super) struct Stage {
     pub(super) cost: u64,
     pub(super) items: Vec<Item>,
     /// Roots that are used, and those that are brought back, each once.
-    pub(super) touched: Vec<u32>,
+    pub(super) roots: Vec<u32>,
 }
 
 /// A range of stages that a root is held into, or no longer.
@@ -46,16 +46,16 @@ pub(super) struct Undo {
     bits: Vec<(u32, usize)>,
     bytes: Vec<(usize, u64, u64)>,
     stages: Vec<(usize, Stage)>,
-    stored: Option<u32>,
+    store: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Stages<'m> {
     pub(super) model: &'m Model,
-    pub(super) held: Bits,
-    pub(super) touched: Bits,
+    pub(super) resident: Bits,
+    pub(super) accesses: Bits,
     /// Whether a root was copied to the other memory.
-    pub(super) stored: Vec<bool>,
+    pub(super) is_stored: Vec<bool>,
     /// Bytes held into each stage.
     base: Vec<u64>,
     pub(super) stages: Vec<Stage>,
@@ -75,7 +75,7 @@ pub(super) struct Stages<'m> {
 #[derive(Clone, Debug, Default)]
 struct Marks {
     stamp: u32,
-    missing: Vec<u32>,
+    needs: Vec<u32>,
     ops: Vec<u32>,
     last: Vec<(u32, u32)>,
 }
@@ -84,11 +84,11 @@ impl<'m> Stages<'m> {
     /// The graph without a change.
     pub(super) fn new(model: &'m Model) -> Self {
         let (n, roots) = (model.ops.len(), model.roots.len());
-        let mut found = Self {
+        let mut result = Self {
             model,
-            held: Bits::new(roots, n + 2),
-            touched: Bits::new(roots, n + 2),
-            stored: alloc::vec![false; roots],
+            resident: Bits::new(roots, n + 2),
+            accesses: Bits::new(roots, n + 2),
+            is_stored: alloc::vec![false; roots],
             base: alloc::vec![0; n + 1],
             stages: alloc::vec![Stage::default(); n + 1],
             begins: alloc::vec![Vec::new(); n + 1],
@@ -97,27 +97,27 @@ impl<'m> Stages<'m> {
             cost: 0,
             marks: Marks {
                 stamp: 0,
-                missing: alloc::vec![0; roots],
+                needs: alloc::vec![0; roots],
                 ops: alloc::vec![0; n],
                 last: alloc::vec![(0, 0); roots],
             },
         };
         for (number, root) in model.roots.iter().enumerate() {
             for stage in root.first..=root.last {
-                found.held.set(number as u32, stage as usize, true);
-                found.base[stage as usize] += root.size;
+                result.resident.set(number as u32, stage as usize, true);
+                result.base[stage as usize] += root.size;
             }
             if root.last as usize == n {
-                found.held.set(number as u32, n + 1, true);
+                result.resident.set(number as u32, n + 1, true);
             }
         }
         for at in 0..=n {
             // Nothing is missing.
-            if let Some(stage) = found.evaluate(at) {
-                found.replace(at, stage);
+            if let Some(stage) = result.evaluate(at) {
+                result.replace(at, stage);
             }
         }
-        found
+        result
     }
 
     /// Counts what is above this many bytes.
@@ -137,11 +137,11 @@ impl<'m> Stages<'m> {
     fn replace(&mut self, at: usize, stage: Stage) -> Stage {
         self.excess = self.excess + self.above(stage.peak) - self.above(self.stages[at].peak);
         self.cost = self.cost + u128::from(stage.cost) - u128::from(self.stages[at].cost);
-        for &root in &self.stages[at].touched {
-            self.touched.set(root, at, false);
+        for &root in &self.stages[at].roots {
+            self.accesses.set(root, at, false);
         }
-        for &root in &stage.touched {
-            self.touched.set(root, at, true);
+        for &root in &stage.roots {
+            self.accesses.set(root, at, true);
         }
         core::mem::replace(&mut self.stages[at], stage)
     }
@@ -150,42 +150,42 @@ impl<'m> Stages<'m> {
     /// cannot be brought back.
     pub(super) fn apply(&mut self, changes: &[Change], store: Option<u32>) -> Option<Undo> {
         let mut undo = Undo::default();
-        let mut again: Vec<usize> = Vec::new();
-        if let Some(root) = store.filter(|&root| !self.stored[root as usize]) {
-            self.stored[root as usize] = true;
-            undo.stored = Some(root);
+        let mut dirty: Vec<usize> = Vec::new();
+        if let Some(root) = store.filter(|&root| !self.is_stored[root as usize]) {
+            self.is_stored[root as usize] = true;
+            undo.store = Some(root);
             self.cost += u128::from(self.model.roots[root as usize].copy.unwrap_or(0));
             // Where it was made again it is copied.
             let mut at = self.model.roots[root as usize].first as usize;
-            while let Some(stage) = self.touched.first_from(root, at).filter(|&at| at < self.stages.len()) {
-                again.push(stage);
+            while let Some(stage) = self.accesses.first_from(root, at).filter(|&at| at < self.stages.len()) {
+                dirty.push(stage);
                 at = stage + 1;
             }
         }
         for change in changes {
             let size = self.model.roots[change.root as usize].size;
-            again.extend([change.first - 1, change.last]);
+            dirty.extend([change.first - 1, change.last]);
             for at in change.first..=change.last {
-                if self.held.get(change.root, at) == change.hold {
+                if self.resident.get(change.root, at) == change.hold {
                     continue;
                 }
-                self.held.set(change.root, at, change.hold);
+                self.resident.set(change.root, at, change.hold);
                 undo.bits.push((change.root, at));
                 undo.bytes.push((at, self.base[at], self.stages[at].peak));
-                let moved = |bytes: u64| if change.hold { bytes + size } else { bytes - size };
-                self.base[at] = moved(self.base[at]);
-                if self.touched.get(change.root, at) {
-                    again.push(at);
+                let shift = |bytes: u64| if change.hold { bytes + size } else { bytes - size };
+                self.base[at] = shift(self.base[at]);
+                if self.accesses.get(change.root, at) {
+                    dirty.push(at);
                 } else {
-                    self.set_peak(at, moved(self.stages[at].peak));
+                    self.set_peak(at, shift(self.stages[at].peak));
                 }
             }
             self.note_begin(change.root, change.first - 1);
             self.note_begin(change.root, change.last);
         }
-        again.sort_unstable();
-        again.dedup();
-        for at in again {
+        dirty.sort_unstable();
+        dirty.dedup();
+        for at in dirty {
             let Some(stage) = self.evaluate(at) else {
                 self.undo(undo);
                 return None;
@@ -211,15 +211,15 @@ impl<'m> Stages<'m> {
             self.set_peak(at, peak);
         }
         for &(root, at) in undo.bits.iter().rev() {
-            let bit = self.held.get(root, at);
-            self.held.set(root, at, !bit);
+            let bit = self.resident.get(root, at);
+            self.resident.set(root, at, !bit);
         }
         for &(root, at) in &undo.bits {
             self.note_begin(root, at - 1);
             self.note_begin(root, at);
         }
-        if let Some(root) = undo.stored {
-            self.stored[root as usize] = false;
+        if let Some(root) = undo.store {
+            self.is_stored[root as usize] = false;
             self.cost -= u128::from(self.model.roots[root as usize].copy.unwrap_or(0));
         }
     }
@@ -231,7 +231,7 @@ impl<'m> Stages<'m> {
         }
         let facts = &self.model.roots[root as usize];
         let begins =
-            self.held.get(root, at + 1) && !self.held.get(root, at) && facts.producer != Some(at as u32);
+            self.resident.get(root, at + 1) && !self.resident.get(root, at) && facts.producer != Some(at as u32);
         let list = &mut self.begins[at];
         match (begins, list.iter().position(|&other| other == root)) {
             (true, None) => list.push(root),
@@ -244,28 +244,28 @@ impl<'m> Stages<'m> {
 
     /// What a stage does. None if it lacks what cannot be brought back.
     fn evaluate(&mut self, at: usize) -> Option<Stage> {
-        let Self { model, held, stored, base, begins, marks, .. } = self;
+        let Self { model, resident, is_stored, base, begins, marks, .. } = self;
         let n = model.ops.len();
         marks.stamp += 1;
         let stamp = marks.stamp;
-        let mut missing: Vec<u32> = begins[at].clone();
+        let mut queue: Vec<u32> = begins[at].clone();
         match model.ops.get(at) {
-            Some(facts) => missing.extend(facts.uses.iter().filter(|&&root| !held.get(root, at))),
+            Some(facts) => queue.extend(facts.uses.iter().filter(|&&root| !resident.get(root, at))),
             None => {
-                let outputs = (0..model.roots.len() as u32).filter(|&root| held.get(root, n + 1));
-                missing.extend(outputs.filter(|&root| !held.get(root, n)));
+                let outputs = (0..model.roots.len() as u32).filter(|&root| resident.get(root, n + 1));
+                queue.extend(outputs.filter(|&root| !resident.get(root, n)));
             }
         }
         let (mut runs, mut fetches) = (Vec::new(), Vec::new());
         let mut stage = Stage::default();
-        while let Some(root) = missing.pop() {
-            if marks.missing[root as usize] == stamp {
+        while let Some(root) = queue.pop() {
+            if marks.needs[root as usize] == stamp {
                 continue;
             }
-            marks.missing[root as usize] = stamp;
-            stage.touched.push(root);
+            marks.needs[root as usize] = stamp;
+            stage.roots.push(root);
             let facts = &model.roots[root as usize];
-            if stored[root as usize] {
+            if is_stored[root as usize] {
                 fetches.push(root);
                 stage.cost = stage.cost.saturating_add(facts.copy?);
                 continue;
@@ -278,7 +278,7 @@ impl<'m> Stages<'m> {
                 marks.ops[op as usize] = stamp;
                 runs.push(op);
                 stage.cost = stage.cost.saturating_add(model.ops[op as usize].cost);
-                missing.extend(model.ops[op as usize].uses.iter().filter(|&&root| !held.get(root, at)));
+                queue.extend(model.ops[op as usize].uses.iter().filter(|&&root| !resident.get(root, at)));
             }
         }
         runs.sort_unstable();
@@ -286,25 +286,25 @@ impl<'m> Stages<'m> {
             runs.push(at as u32);
         }
         // The last use of each root; in the order of the first use what is fetched.
-        for root in stage.touched.drain(..).collect::<Vec<_>>() {
+        for root in stage.roots.drain(..).collect::<Vec<_>>() {
             marks.last[root as usize] = (stamp, 0);
-            stage.touched.push(root);
+            stage.roots.push(root);
         }
         let mut first: Vec<(u32, u32)> = Vec::new();
         for (place, &op) in runs.iter().enumerate() {
             for &root in &model.ops[op as usize].uses {
                 if marks.last[root as usize].0 != stamp {
-                    stage.touched.push(root);
+                    stage.roots.push(root);
                 }
                 let was_used = marks.last[root as usize].0 == stamp && marks.last[root as usize].1 > 0;
-                if !was_used && stored[root as usize] && marks.missing[root as usize] == stamp {
+                if !was_used && is_stored[root as usize] && marks.needs[root as usize] == stamp {
                     first.push((place as u32, root));
                 }
                 marks.last[root as usize] = (stamp, place as u32 + 1);
             }
         }
-        let unused = |root: &u32| marks.last[*root as usize].1 == 0;
-        first.extend(fetches.into_iter().filter(unused).map(|root| (u32::MAX, root)));
+        let is_unused = |root: &u32| marks.last[*root as usize].1 == 0;
+        first.extend(fetches.into_iter().filter(is_unused).map(|root| (u32::MAX, root)));
         let mut first = first.into_iter().peekable();
         let size = |root: u32| model.roots[root as usize].size;
         let mut bytes = base[at];
@@ -318,20 +318,20 @@ impl<'m> Stages<'m> {
             stage.items.push(Item::Run(op));
             let facts = &model.ops[op as usize];
             let is_last =
-                |root: u32| marks.last[root as usize] == (stamp, place as u32 + 1) && !held.get(root, at + 1);
-            let made: u64 = facts.makes.iter().map(|&root| size(root)).sum();
-            stage.peak = stage.peak.max(bytes + made - saved_by_permits(&facts.permits, is_last, size));
-            bytes += made;
+                |root: u32| marks.last[root as usize] == (stamp, place as u32 + 1) && !resident.get(root, at + 1);
+            let result_bytes: u64 = facts.makes.iter().map(|&root| size(root)).sum();
+            stage.peak = stage.peak.max(bytes + result_bytes - saved_by_permits(&facts.permits, is_last, size));
+            bytes += result_bytes;
             for &root in &facts.makes {
                 let stays = match op as usize == at {
-                    true => held.get(root, at + 1),
-                    false => marks.missing[root as usize] == stamp && !stored[root as usize],
+                    true => resident.get(root, at + 1),
+                    false => marks.needs[root as usize] == stamp && !is_stored[root as usize],
                 };
                 if !stays {
                     bytes -= size(root);
                 }
                 if op as usize == at {
-                    stage.touched.push(root);
+                    stage.roots.push(root);
                 }
             }
             bytes -= facts.uses.iter().filter(|&&root| is_last(root)).map(|&root| size(root)).sum::<u64>();
@@ -348,13 +348,13 @@ impl<'m> Stages<'m> {
 /// Bytes that results take over from inputs, each input once.
 fn saved_by_permits(permits: &[(u32, u32)], ends: impl Fn(u32) -> bool, size: impl Fn(u32) -> u64) -> u64 {
     let (mut from, mut to) = (Vec::new(), Vec::new());
-    let mut saved = 0;
+    let mut bytes = 0;
     for &(source, target) in permits {
         if ends(source) && !from.contains(&source) && !to.contains(&target) {
             from.push(source);
             to.push(target);
-            saved += size(target);
+            bytes += size(target);
         }
     }
-    saved
+    bytes
 }

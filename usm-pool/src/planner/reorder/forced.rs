@@ -15,7 +15,7 @@ pub(super) fn heaviest_operator(lives: &Lives) -> (u64, u32) {
     if n == 0 {
         return (0, 0);
     }
-    let (reached, reaching) = if n <= PATHS {
+    let (descendants, ancestors) = if n <= PATHS {
         (paths(n, &lives.before, false), paths(n, &lives.after, true))
     } else {
         Default::default()
@@ -39,24 +39,24 @@ pub(super) fn heaviest_operator(lives: &Lives) -> (u64, u32) {
         union
     };
     for (root, users) in lives.roots.iter().zip(&users) {
-        let begun = union(&reached, users, root.from_start);
-        let open = union(&reaching, users, root.to_end);
-        let both: Vec<u64> = begun.iter().zip(&open).map(|(begun, open)| begun & open).collect();
+        let from_first = union(&descendants, users, root.from_start);
+        let open = union(&ancestors, users, root.to_end);
+        let both: Vec<u64> = from_first.iter().zip(&open).map(|(word, open)| word & open).collect();
         for op in set_bits(&both).take_while(|&op| op < n) {
             bytes[op] += root.room;
             slack[op] = slack[op].max(root.slack);
         }
     }
     let is_reached = |from: usize, to: usize| {
-        reached.get(from * words + to / 64).is_some_and(|word| word >> (to % 64) & 1 == 1)
+        descendants.get(from * words + to / 64).is_some_and(|word| word >> (to % 64) & 1 == 1)
     };
     let mut best = (0, 0);
     for op in 0..n {
         // A use that follows in every order prevents a permit.
         let ends = |root: u32| users[root as usize].iter().all(|&user| !is_reached(op, user));
         let begins = |root: u32| users[root as usize].iter().all(|&user| !is_reached(user, op));
-        let saved = lives.permits[op].iter().map(|permits| permits.saved(&lives.roots, ends, begins));
-        let sum = bytes[op].saturating_sub(saved.sum::<u64>()).saturating_sub(slack[op]);
+        let savings = lives.permits[op].iter().map(|permits| permits.saved(&lives.roots, ends, begins));
+        let sum = bytes[op].saturating_sub(savings.sum::<u64>()).saturating_sub(slack[op]);
         if (sum, Reverse(op as u32)) > (best.0, Reverse(best.1)) {
             best = (sum, op as u32);
         }
@@ -65,19 +65,19 @@ pub(super) fn heaviest_operator(lives: &Lives) -> (u64, u32) {
 }
 
 /// For each operator a row of bits: the operators that a path from it reaches. `before` lists the
-/// operators one step back; `backwards` says that these have higher numbers.
-fn paths(n: usize, before: &[Vec<u32>], backwards: bool) -> Vec<u64> {
+/// operators one step back; `is_reverse` says that these have higher numbers.
+fn paths(n: usize, before: &[Vec<u32>], is_reverse: bool) -> Vec<u64> {
     let words = n.div_ceil(64);
     let mut rows = alloc::vec![0_u64; n * words];
     for step in 0..n {
         // From the end on, so that a row is complete before it is used.
-        let op = if backwards { step } else { n - 1 - step };
+        let op = if is_reverse { step } else { n - 1 - step };
         for &earlier in &before[op] {
             let earlier = earlier as usize;
             let (low, high) = (earlier.min(op), earlier.max(op));
             let (head, tail) = rows.split_at_mut(high * words);
             let (low, high) = (&mut head[low * words..(low + 1) * words], &mut tail[..words]);
-            let (to, from) = if backwards { (high, low) } else { (low, high) };
+            let (to, from) = if is_reverse { (high, low) } else { (low, high) };
             to.iter_mut().zip(from.iter()).for_each(|(to, from)| *to |= from);
             to[op / 64] |= 1 << (op % 64);
         }

@@ -4,28 +4,28 @@
 use alloc::vec::Vec;
 
 use super::lives::Lives;
-use super::reach::{Blocked, Budget, Reach, Window, reach};
+use super::reach::{Refutation, Budget, Reach, Window, reach};
 use super::walk::peak;
 
 /// An order, its peak, and the best bound on the peak of every order.
 #[derive(Debug)]
-pub(super) struct Improved {
+pub(super) struct Incumbent {
     pub(super) order: Vec<u32>,
     pub(super) peak: u64,
     pub(super) bound: u64,
     /// Why no order is below the bound, unless one operator says so.
-    pub(super) blocked: Option<Blocked>,
+    pub(super) refutation: Option<Refutation>,
 }
 
-impl Improved {
+impl Incumbent {
     /// Lowers the peak of its order as far as the budget goes, and raises its bound.
     pub(super) fn improve(&mut self, lives: &Lives, budget: &mut Budget<'_>) {
         if self.peak <= self.bound {
             return;
         }
-        let backwards = lives.reversed();
-        self.order_parts(lives, &backwards, budget);
-        self.try_limits(lives, &backwards, budget);
+        let reverse = lives.reversed();
+        self.order_parts(lives, &reverse, budget);
+        self.try_limits(lives, &reverse, budget);
     }
 
     fn is_over(&self, budget: &Budget<'_>) -> bool {
@@ -37,16 +37,16 @@ impl Improved {
         let (sets, steps) = (budget.sets / share, budget.steps / share);
         let mut part = Budget { sets: sets.max(1), steps: steps.max(1), stop: budget.stop };
         let (sets, steps) = (part.sets, part.steps);
-        let found = run(&mut part);
+        let result = run(&mut part);
         budget.sets = budget.sets.saturating_sub(sets - part.sets);
         budget.steps = budget.steps.saturating_sub(steps - part.steps);
-        found
+        result
     }
 
     /// Orders the operators around the peak anew, more of them when few do not help.
-    fn order_parts(&mut self, lives: &Lives, backwards: &Lives, budget: &mut Budget<'_>) {
+    fn order_parts(&mut self, lives: &Lives, reverse: &Lives, budget: &mut Budget<'_>) {
         let n = self.order.len();
-        let mut window = Window::new(lives, backwards);
+        let mut window = Window::new(lives, reverse);
         let mut costs = alloc::vec![0; n];
         window.costs(&self.order, &mut costs);
         let mut half = 8;
@@ -77,20 +77,20 @@ impl Improved {
     }
 
     /// Halves the range between bound and peak.
-    fn try_limits(&mut self, lives: &Lives, backwards: &Lives, budget: &mut Budget<'_>) {
+    fn try_limits(&mut self, lives: &Lives, reverse: &Lives, budget: &mut Budget<'_>) {
         let mut low = self.bound;
         let mut limit = low;
         while low < self.peak && !self.is_over(budget) {
-            match Self::part(budget, 3, |budget| reach(lives, backwards, limit, budget)) {
+            match Self::part(budget, 3, |budget| reach(lives, reverse, limit, budget)) {
                 Reach::Order(order) => {
                     self.peak = peak(lives, &order).0;
                     self.order = order;
                 }
-                Reach::Blocked(blocked) => {
+                Reach::Blocked(refutation) => {
                     // Nothing is below `least`, which no operator exceeds.
-                    self.bound = blocked.least.min(self.peak);
+                    self.bound = refutation.least.min(self.peak);
                     low = self.bound;
-                    self.blocked = Some(blocked);
+                    self.refutation = Some(refutation);
                 }
                 Reach::Unknown => low = limit + 1,
             }

@@ -70,23 +70,23 @@ fn least_growth(lives: &Lives) -> Vec<u32> {
 fn least_peak_first(lives: &Lives) -> Vec<u32> {
     let mut front = Front::new(lives);
     let by_growth = |change: Change, op: u32| (change.growth, 0, op);
-    let by_begun = |change: Change, op: u32| (change.begun, change.growth, op);
+    let by_begun = |change: Change, op: u32| (change.begin_bytes, change.growth, op);
     let (mut growths, mut begins) = (BTreeSet::<Key>::new(), BTreeSet::<Key>::new());
     for &op in front.walk.ready() {
         growths.insert(by_growth(front.changes[op as usize], op));
         begins.insert(by_begun(front.changes[op as usize], op));
     }
-    let (mut peak, mut compared) = (0_u64, 0);
+    let (mut peak, mut comparisons) = (0_u64, 0);
     let mut order: Vec<u32> = Vec::with_capacity(lives.len());
     while let Some(&(least, _, first)) = begins.first() {
         // What may begin below the peak.
         let room = peak.checked_sub(front.walk.level).filter(|&room| least <= room);
         let op = match room {
-            Some(room) if compared <= COMPARED => {
-                let fits = |op: u32| front.changes[op as usize].begun <= room;
-                let passed = growths.iter().take_while(|&&(.., op)| !fits(op)).count();
-                compared += passed;
-                growths.iter().nth(passed).map_or(first, |&(.., op)| op)
+            Some(room) if comparisons <= COMPARED => {
+                let fits = |op: u32| front.changes[op as usize].begin_bytes <= room;
+                let skips = growths.iter().take_while(|&&(.., op)| !fits(op)).count();
+                comparisons += skips;
+                growths.iter().nth(skips).map_or(first, |&(.., op)| op)
             }
             _ => first,
         };
@@ -115,11 +115,11 @@ fn earliest_inputs_first(lives: &Lives) -> Vec<u32> {
         position[op as usize] = order.len() as u32;
         order.push(op);
         walk.run(op);
-        for &later in lives.after[op as usize].iter().filter(|&&later| walk.is_ready(later)) {
+        for &successor in lives.after[op as usize].iter().filter(|&&other| walk.is_ready(other)) {
             let mut inputs: Vec<u32> =
-                lives.before[later as usize].iter().map(|&earlier| position[earlier as usize]).collect();
+                lives.before[successor as usize].iter().map(|&earlier| position[earlier as usize]).collect();
             inputs.sort_unstable();
-            ready.insert((inputs, later));
+            ready.insert((inputs, successor));
         }
     }
     order
@@ -128,10 +128,10 @@ fn earliest_inputs_first(lives: &Lives) -> Vec<u32> {
 /// Depth first from the operators that touch the fewest bytes on, as in PyTorch's Inductor.
 fn lightest_first(lives: &Lives) -> Vec<u32> {
     let rooms = |op: u32| lives.uses[op as usize].iter().map(|&root| lives.roots[root as usize].room);
-    let touched: Vec<u64> = (0..lives.len() as u32).map(|op| rooms(op).sum()).collect();
+    let bytes: Vec<u64> = (0..lives.len() as u32).map(|op| rooms(op).sum()).collect();
     let mut starts = given(lives);
-    sort::by_key(&mut starts, |op| (touched[op as usize], op));
-    depth_first(lives, starts, |op| (touched[op as usize], op))
+    sort::by_key(&mut starts, |op| (bytes[op as usize], op));
+    depth_first(lives, starts, |op| (bytes[op as usize], op))
 }
 
 /// Puts every operator right after its inputs, the branch with the largest results first.
@@ -153,12 +153,12 @@ fn highest_rise_first(lives: &Lives) -> Vec<u32> {
             .map(|&earlier| (peak[earlier as usize], bytes[earlier as usize]))
             .collect();
         inputs.sort_unstable_by_key(|&(peak, stays)| Reverse(peak.saturating_sub(stays)));
-        let (mut held, mut most) = (0_u64, 0_u64);
+        let (mut live, mut most) = (0_u64, 0_u64);
         for (peak, stays) in inputs {
-            most = most.max(held.saturating_add(peak));
-            held = held.saturating_add(stays);
+            most = most.max(live.saturating_add(peak));
+            live = live.saturating_add(stays);
         }
-        peak[op] = most.max(held.saturating_add(bytes[op]));
+        peak[op] = most.max(live.saturating_add(bytes[op]));
         rise[op] = peak[op].saturating_sub(bytes[op]);
     }
     let sinks = given(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
@@ -167,23 +167,23 @@ fn highest_rise_first(lives: &Lives) -> Vec<u32> {
 
 /// Every operator after its inputs, these in the order of a key.
 fn depth_first<K: Ord>(lives: &Lives, starts: Vec<u32>, key: impl Fn(u32) -> K) -> Vec<u32> {
-    let mut done = alloc::vec![false; lives.len()];
+    let mut is_done = alloc::vec![false; lives.len()];
     let mut order = Vec::with_capacity(lives.len());
     let mut stack: Vec<(u32, bool)> = Vec::new();
     for start in starts {
         stack.push((start, false));
-        while let Some((op, entered)) = stack.pop() {
-            if done[op as usize] {
+        while let Some((op, is_entered)) = stack.pop() {
+            if is_done[op as usize] {
                 continue;
             }
-            if entered {
-                done[op as usize] = true;
+            if is_entered {
+                is_done[op as usize] = true;
                 order.push(op);
                 continue;
             }
             stack.push((op, true));
             let inputs = lives.before[op as usize].iter().copied();
-            let mut needs: Vec<u32> = inputs.filter(|&earlier| !done[earlier as usize]).collect();
+            let mut needs: Vec<u32> = inputs.filter(|&earlier| !is_done[earlier as usize]).collect();
             // The stack reverses them.
             sort::by_key(&mut needs, |earlier| Reverse(key(earlier)));
             stack.extend(needs.into_iter().map(|earlier| (earlier, false)));
@@ -194,23 +194,23 @@ fn depth_first<K: Ord>(lives: &Lives, starts: Vec<u32>, key: impl Fn(u32) -> K) 
 
 /// The same order with operators without inputs moved to just before their first user.
 fn delay_sources(lives: &Lives, order: &[u32]) -> Vec<u32> {
-    let mut moved = Vec::with_capacity(order.len());
-    let mut done = alloc::vec![false; order.len()];
+    let mut new_order = Vec::with_capacity(order.len());
+    let mut is_done = alloc::vec![false; order.len()];
     for &op in order {
         let before = &lives.before[op as usize];
-        if (before.is_empty() && !lives.after[op as usize].is_empty()) || done[op as usize] {
+        if (before.is_empty() && !lives.after[op as usize].is_empty()) || is_done[op as usize] {
             continue;
         }
         for &earlier in before {
-            if !done[earlier as usize] {
-                done[earlier as usize] = true;
-                moved.push(earlier);
+            if !is_done[earlier as usize] {
+                is_done[earlier as usize] = true;
+                new_order.push(earlier);
             }
         }
-        done[op as usize] = true;
-        moved.push(op);
+        is_done[op as usize] = true;
+        new_order.push(op);
     }
-    moved
+    new_order
 }
 
 /// Most operators that [`least_peak_first`] passes over in all.
@@ -225,7 +225,7 @@ const NO_GROWTH: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     /// Bytes that it begins.
-    begun: u64,
+    begin_bytes: u64,
     /// Bytes by which the level grows, from [`NO_GROWTH`] on.
     growth: u64,
 }
@@ -262,31 +262,31 @@ impl<'l> Front<'l> {
         let lives = self.walk.lives;
         let begins: Vec<u32> = self.walk.begun_by(op).collect();
         self.walk.run(op);
-        let mut affected = alloc::vec![op];
+        let mut ops = alloc::vec![op];
         for &root in &lives.uses[op as usize] {
             let begins = begins.contains(&root);
             if begins || self.walk.uses_left(root) == 1 {
                 let users = self.users[root as usize].iter();
-                affected.extend(users.filter(|&&user| self.walk.is_ready(user)));
+                ops.extend(users.filter(|&&user| self.walk.is_ready(user)));
             }
         }
-        for &later in &lives.after[op as usize] {
-            self.fresh[later as usize] = self.walk.count as u32;
-            if self.walk.is_ready(later) {
-                affected.push(later);
+        for &successor in &lives.after[op as usize] {
+            self.fresh[successor as usize] = self.walk.count as u32;
+            if self.walk.is_ready(successor) {
+                ops.push(successor);
             }
         }
-        affected.sort_unstable();
-        affected.dedup();
-        affected
+        ops.sort_unstable();
+        ops.dedup();
+        ops
     }
 
     fn update(&mut self, op: u32) {
         if self.walk.is_ready(op) {
             let level = self.walk.level;
-            let begun = self.walk.level_with(op) - level;
+            let begin_bytes = self.walk.level_with(op) - level;
             let growth = self.walk.level_after(op).wrapping_sub(level).wrapping_add(NO_GROWTH);
-            self.changes[op as usize] = Change { begun, growth };
+            self.changes[op as usize] = Change { begin_bytes, growth };
         }
     }
 }

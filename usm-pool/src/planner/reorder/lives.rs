@@ -53,11 +53,11 @@ impl Lives {
     pub(super) fn new(graph: &Graph) -> Result<Self, Error> {
         let n = graph.ops().len();
         let blocks = Blocks::new(graph, InPlace::Never, None)?;
-        let counted =
+        let is_counted =
             |block: &Block| block.size > 0 && (!block.ops.is_empty() || (block.from_start && block.to_end));
-        let unit = blocks.blocks().iter().filter(|block| counted(block)).map(|block| block.alignment).min();
+        let unit = blocks.blocks().iter().filter(|block| is_counted(block)).map(|block| block.alignment).min();
         let unit = unit.unwrap_or(1);
-        let mut found = Self {
+        let mut lives = Self {
             before: (0..n).map(|op| direct(graph, op)).collect(),
             after: alloc::vec![Vec::new(); n],
             uses: alloc::vec![Vec::new(); n],
@@ -68,15 +68,15 @@ impl Lives {
             is_exact: blocks.blocks().iter().all(|block| block.alignment == unit || block.size == 0),
         };
         for op in 0..n {
-            for at in 0..found.before[op].len() {
-                let earlier = found.before[op][at];
-                found.after[earlier as usize].push(op as u32);
+            for at in 0..lives.before[op].len() {
+                let earlier = lives.before[op][at];
+                lives.after[earlier as usize].push(op as u32);
             }
         }
         let mut sum = 0_u64;
         let mut number = alloc::vec![None; blocks.blocks().len()];
-        for (slot, block) in number.iter_mut().zip(blocks.blocks()).filter(|(_, block)| counted(block)) {
-            let root = found.roots.len() as u32;
+        for (slot, block) in number.iter_mut().zip(blocks.blocks()).filter(|(_, block)| is_counted(block)) {
+            let root = lives.roots.len() as u32;
             *slot = Some(root);
             let family = || graph.family(block.root).iter().map(|&member| &graph.tensors()[member]);
             let mut ops: Vec<usize> =
@@ -93,8 +93,8 @@ impl Lives {
                 size: block.size,
                 sum,
             })?;
-            found.is_exact &= from_start == block.from_start;
-            found.roots.push(Root {
+            lives.is_exact &= from_start == block.from_start;
+            lives.roots.push(Root {
                 room,
                 slack: room - block.size,
                 slack_rank: 0,
@@ -103,14 +103,14 @@ impl Lives {
                 to_end,
             });
             for op in ops {
-                found.uses[op].push(root);
+                lives.uses[op].push(root);
             }
         }
-        found.slacks = found.roots.iter().map(|root| root.slack).filter(|&slack| slack > 0).collect();
-        found.slacks.sort_unstable_by_key(|&slack| core::cmp::Reverse(slack));
-        found.slacks.dedup();
-        for root in &mut found.roots {
-            root.slack_rank = found.slacks.partition_point(|&slack| slack > root.slack) as u32;
+        lives.slacks = lives.roots.iter().map(|root| root.slack).filter(|&slack| slack > 0).collect();
+        lives.slacks.sort_unstable_by_key(|&slack| core::cmp::Reverse(slack));
+        lives.slacks.dedup();
+        for root in &mut lives.roots {
+            root.slack_rank = lives.slacks.partition_point(|&slack| slack > root.slack) as u32;
         }
         for op in 0..n {
             let mut pairs = Vec::new();
@@ -126,15 +126,15 @@ impl Lives {
                     source: (&blocks.blocks()[from], at),
                     target: &blocks.blocks()[to],
                 };
-                found.is_exact = false;
+                lives.is_exact = false;
                 if permit.can_be_taken_in_some_order(graph) {
                     pairs.push((source, target));
                 }
             }
-            found.permits[op] = Permits::groups(&pairs);
+            lives.permits[op] = Permits::groups(&pairs);
         }
-        found.find_what_ends_nothing();
-        Ok(found)
+        lives.find_what_ends_nothing();
+        Ok(lives)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -157,7 +157,7 @@ impl Lives {
         for root in &mut roots {
             core::mem::swap(&mut root.from_start, &mut root.to_end);
         }
-        let mut reversed = Self {
+        let mut lives = Self {
             before: self.after.clone(),
             after: self.before.clone(),
             uses: self.uses.clone(),
@@ -171,8 +171,8 @@ impl Lives {
             ends_nothing: Vec::new(),
             is_exact: self.is_exact,
         };
-        reversed.find_what_ends_nothing();
-        reversed
+        lives.find_what_ends_nothing();
+        lives
     }
 
     fn find_what_ends_nothing(&mut self) {
@@ -182,15 +182,15 @@ impl Lives {
         let ends_nothing = |op: usize| {
             let after = &self.after[op];
             // Either may be long: what later operators use, or what this one does for each of them.
-            let all: usize = after.iter().map(|&later| self.uses[later as usize].len()).sum();
+            let all: usize = after.iter().map(|&successor| self.uses[successor as usize].len()).sum();
             let is_marked = all < self.uses[op].len().saturating_mul(after.len());
             if is_marked {
-                let used = after.iter().flat_map(|&later| &self.uses[later as usize]);
+                let used = after.iter().flat_map(|&successor| &self.uses[successor as usize]);
                 used.for_each(|&root| used_after[root as usize] = op);
             }
             let is_used = |root: u32| match is_marked {
                 true => used_after[root as usize] == op,
-                false => after.iter().any(|&later| uses(later, root)),
+                false => after.iter().any(|&successor| uses(successor, root)),
             };
             let stays = |&root: &u32| self.roots[root as usize].to_end || is_used(root);
             !self.after[op].is_empty() && self.uses[op].iter().all(stays)
@@ -201,9 +201,9 @@ impl Lives {
 
 /// The earlier operators that must end before `op` begins, each once.
 fn direct(graph: &Graph, op: usize) -> Vec<u32> {
-    let mut found: Vec<u32> =
+    let mut predecessors: Vec<u32> =
         graph.predecessors(op).into_iter().filter(|&other| other < op).map(|other| other as u32).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    predecessors.sort_unstable();
+    predecessors.dedup();
+    predecessors
 }

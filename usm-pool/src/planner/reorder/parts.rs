@@ -19,32 +19,32 @@ impl Parts<'_> {
     /// Takes and leaves out each operator in turn; false if there are too many parts.
     pub(super) fn compare(&mut self, walk: &mut Walk<'_>) -> bool {
         // An explicit stack: a path may be as long as the graph.
-        let mut decided: Vec<bool> = Vec::new();
+        let mut decisions: Vec<bool> = Vec::new();
         loop {
-            if decided.len() == self.path.len() {
+            if decisions.len() == self.path.len() {
                 if self.left == 0 {
-                    for (&op, &taken) in self.path.iter().zip(&decided).rev() {
-                        if taken {
+                    for (&op, &is_in) in self.path.iter().zip(&decisions).rev() {
+                        if is_in {
                             walk.take_back(op);
                         }
                     }
                     return false;
                 }
                 self.left -= 1;
-                let count = decided.iter().filter(|&&taken| taken).count();
+                let count = decisions.iter().filter(|&&is_in| is_in).count();
                 if count < self.path.len() {
                     self.second = self.second.min(walk.level);
                 }
                 if count > 0 && (walk.level, Reverse(count)) < self.best {
                     self.best = (walk.level, Reverse(count));
-                    self.set.clone_from(&decided);
+                    self.set.clone_from(&decisions);
                 }
                 // Back to the last operator that was taken, and leaves it out.
                 loop {
-                    match decided.pop() {
+                    match decisions.pop() {
                         Some(true) => {
-                            walk.take_back(self.path[decided.len()]);
-                            decided.push(false);
+                            walk.take_back(self.path[decisions.len()]);
+                            decisions.push(false);
                             break;
                         }
                         Some(false) => {}
@@ -53,12 +53,12 @@ impl Parts<'_> {
                 }
                 continue;
             }
-            let op = self.path[decided.len()];
+            let op = self.path[decisions.len()];
             let ready = walk.is_ready(op);
             if ready {
                 walk.run(op);
             }
-            decided.push(ready);
+            decisions.push(ready);
         }
     }
 }

@@ -29,13 +29,13 @@ impl Permits {
         let mut groups: Vec<Self> = Vec::new();
         for &(source, target) in pairs {
             let shares = |group: &Self| group.ends.contains(&source) || group.begins.contains(&target);
-            let (mut joined, apart): (Vec<Self>, Vec<Self>) = groups.into_iter().partition(shares);
-            groups = apart;
+            let (mut overlaps, rest): (Vec<Self>, Vec<Self>) = groups.into_iter().partition(shares);
+            groups = rest;
             let one =
                 Self { ends: alloc::vec![source], begins: alloc::vec![target], pairs: alloc::vec![(0, 0)] };
-            joined.push(one);
+            overlaps.push(one);
             let mut all = Self { ends: Vec::new(), begins: Vec::new(), pairs: Vec::new() };
-            for group in joined {
+            for group in overlaps {
                 for (end, begin) in group.pairs {
                     let pair =
                         (place(&mut all.ends, group.ends[end]), place(&mut all.begins, group.begins[begin]));
@@ -66,12 +66,12 @@ impl Permits {
         if let ([end], [begin]) = (&self.ends[..], &self.begins[..]) {
             return if ends(*end) && begins(*begin) { room(*end).min(room(*begin)) } else { 0 };
         }
-        let turned;
+        let reverse;
         let shorter = if self.ends.len() <= self.begins.len() {
             self
         } else {
-            turned = self.reversed();
-            &turned
+            reverse = self.reversed();
+            &reverse
         };
         let few = shorter.ends.len();
         if few > COMPARED {
@@ -81,18 +81,18 @@ impl Permits {
         let is_there = |root: u32| {
             if self.ends.contains(&root) { ends(root) } else { begins(root) }
         };
-        let there: Vec<bool> = shorter.ends.iter().map(|&root| is_there(root)).collect();
+        let is_live: Vec<bool> = shorter.ends.iter().map(|&root| is_there(root)).collect();
         let other: Vec<bool> = shorter.begins.iter().map(|&root| is_there(root)).collect();
         // The least cut: some roots of the shorter list, and all that the others reach.
         let cut = |cut: usize| {
             let is_cut = |at: usize| cut >> at & 1 == 1;
-            let here = (0..few).filter(|&at| there[at] && is_cut(at)).map(|at| room(shorter.ends[at]));
-            let reached = |at: &usize| {
+            let cut_rooms = (0..few).filter(|&at| is_live[at] && is_cut(at)).map(|at| room(shorter.ends[at]));
+            let is_reached = |at: &usize| {
                 other[*at]
-                    && shorter.pairs.iter().any(|&(end, begin)| begin == *at && there[end] && !is_cut(end))
+                    && shorter.pairs.iter().any(|&(end, begin)| begin == *at && is_live[end] && !is_cut(end))
             };
-            let beyond = (0..other.len()).filter(reached).map(|at| room(shorter.begins[at]));
-            here.chain(beyond).sum::<u64>()
+            let beyond = (0..other.len()).filter(is_reached).map(|at| room(shorter.begins[at]));
+            cut_rooms.chain(beyond).sum::<u64>()
         };
         (0..1 << few).map(cut).min().unwrap_or(0)
     }

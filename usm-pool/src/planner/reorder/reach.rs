@@ -21,7 +21,7 @@
 use alloc::vec::Vec;
 
 use super::lives::Lives;
-use super::side::{Explored, Side};
+use super::side::{Outcome, Side};
 
 /// What limits a search.
 pub(super) struct Budget<'b> {
@@ -38,14 +38,14 @@ pub(super) enum Reach {
     /// An order within the limit, from the begin to the end.
     Order(Vec<u32>),
     /// None is, and none with fewer than `least` bytes.
-    Blocked(Blocked),
+    Blocked(Refutation),
     /// The budget was spent.
     Unknown,
 }
 
 /// Why no order is below some bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Blocked {
+pub(super) struct Refutation {
     pub(super) least: u64,
     /// Descents from the first operator on.
     pub(super) first: Vec<Vec<u32>>,
@@ -53,11 +53,11 @@ pub(super) struct Blocked {
     pub(super) last: Vec<Vec<u32>>,
 }
 
-/// Searches an order within `limit` bytes for all operators. `backwards` are the reversed lives.
-pub(super) fn reach(lives: &Lives, backwards: &Lives, limit: u64, budget: &mut Budget<'_>) -> Reach {
-    let (mut front, mut back) = (Side::new(lives), Side::new(backwards));
-    let explored = search(&mut front, &mut back, limit, budget);
-    result(explored, front.taken, back.taken)
+/// Searches an order within `limit` bytes for all operators. `reverse` are the reversed lives.
+pub(super) fn reach(lives: &Lives, reverse: &Lives, limit: u64, budget: &mut Budget<'_>) -> Reach {
+    let (mut front, mut back) = (Side::new(lives), Side::new(reverse));
+    let outcome = search(&mut front, &mut back, limit, budget);
+    result(outcome, front.descents, back.descents)
 }
 
 /// A part of an order whose operators may be ordered anew.
@@ -70,8 +70,8 @@ pub(super) struct Window<'l> {
 
 impl<'l> Window<'l> {
     /// The whole of an order.
-    pub(super) fn new(lives: &'l Lives, backwards: &'l Lives) -> Self {
-        let (front, back) = (Side::new(lives), Side::new(backwards));
+    pub(super) fn new(lives: &'l Lives, reverse: &'l Lives) -> Self {
+        let (front, back) = (Side::new(lives), Side::new(reverse));
         Self { front, back, begin: 0, end: lives.len() }
     }
 
@@ -99,9 +99,9 @@ impl<'l> Window<'l> {
     /// Searches an order of the part within `limit` bytes.
     pub(super) fn reach(&mut self, limit: u64, budget: &mut Budget<'_>) -> Reach {
         let Self { front, back, .. } = self;
-        let explored = search(front, back, limit, budget);
+        let outcome = search(front, back, limit, budget);
         let (first, last) = (front.give_back(back), back.give_back(front));
-        result(explored, first, last)
+        result(outcome, first, last)
     }
 
     /// The bytes at each operator of the part.
@@ -115,37 +115,37 @@ impl<'l> Window<'l> {
 }
 
 /// Explores from both sides until their operators are all, or no way is left.
-fn search(front: &mut Side<'_>, back: &mut Side<'_>, limit: u64, budget: &mut Budget<'_>) -> Explored {
+fn search(front: &mut Side<'_>, back: &mut Side<'_>, limit: u64, budget: &mut Budget<'_>) -> Outcome {
     front.take_chains(limit, back, budget);
     back.take_chains(limit, front, budget);
     let goal = front.walk.lives.len() - back.walk.count;
     loop {
         if front.walk.count == goal {
-            return Explored::Goal(Vec::new());
+            return Outcome::Goal(Vec::new());
         }
         match front.explore(goal, limit, budget) {
-            Explored::Descent(found) => {
-                for &op in &found {
+            Outcome::Descent(descent) => {
+                for &op in &descent {
                     front.walk.run(op);
                     back.open[op as usize] = false;
                 }
-                front.taken.push(found);
+                front.descents.push(descent);
                 front.take_chains(limit, back, budget);
             }
-            explored => return explored,
+            outcome => return outcome,
         }
     }
 }
 
-fn result(explored: Explored, first: Vec<Vec<u32>>, last: Vec<Vec<u32>>) -> Reach {
-    match explored {
-        Explored::Goal(path) => {
+fn result(outcome: Outcome, first: Vec<Vec<u32>>, last: Vec<Vec<u32>>) -> Reach {
+    match outcome {
+        Outcome::Goal(path) => {
             let mut order: Vec<u32> = first.concat();
             order.extend(path);
             order.extend(last.concat().into_iter().rev());
             Reach::Order(order)
         }
-        Explored::Blocked(least) => Reach::Blocked(Blocked { least, first, last }),
-        Explored::Descent(_) | Explored::Unknown => Reach::Unknown,
+        Outcome::Blocked(least) => Reach::Blocked(Refutation { least, first, last }),
+        Outcome::Descent(_) | Outcome::Unknown => Reach::Unknown,
     }
 }

@@ -18,7 +18,7 @@ const TRIES: usize = 48;
 /// Most parts of a descent that are compared with it.
 const PARTS: usize = 2048;
 
-pub(super) enum Explored {
+pub(super) enum Outcome {
     Goal(Vec<u32>),
     Descent(Vec<u32>),
     /// Every way on needs at least so many bytes.
@@ -31,29 +31,29 @@ pub(super) struct Side<'l> {
     pub(super) walk: Walk<'l>,
     /// Operators that the other side has not taken.
     pub(super) open: Vec<bool>,
-    pub(super) taken: Vec<Vec<u32>>,
+    pub(super) descents: Vec<Vec<u32>>,
     /// Whether states below the begin are still looked for.
     looks: bool,
     /// For each operator the last walk over targets that met it, and the number of this walk.
-    met: Vec<u32>,
-    meeting: u32,
+    stamps: Vec<u32>,
+    stamp: u32,
 }
 
 impl<'l> Side<'l> {
     pub(super) fn new(lives: &'l Lives) -> Self {
-        let (open, met) = (alloc::vec![true; lives.len()], alloc::vec![0; lives.len()]);
-        Self { walk: Walk::new(lives), open, taken: Vec::new(), looks: true, met, meeting: 0 }
+        let (open, stamps) = (alloc::vec![true; lives.len()], alloc::vec![0; lives.len()]);
+        Self { walk: Walk::new(lives), open, descents: Vec::new(), looks: true, stamps, stamp: 0 }
     }
 
     /// Takes back what was taken, and returns it.
     pub(super) fn give_back(&mut self, other: &mut Side<'_>) -> Vec<Vec<u32>> {
         self.looks = true;
-        let taken = core::mem::take(&mut self.taken);
-        for &op in taken.iter().rev().flat_map(|list| list.iter().rev()) {
+        let descents = core::mem::take(&mut self.descents);
+        for &op in descents.iter().rev().flat_map(|list| list.iter().rev()) {
             self.walk.take_back(op);
             other.open[op as usize] = true;
         }
-        taken
+        descents
     }
 
     /// The operators that would run for `op`: those that waited for it, and itself; `None` if it
@@ -102,7 +102,7 @@ impl<'l> Side<'l> {
     /// Whether the operator is a part of its successor's move.
     fn waits(&self, op: u32) -> bool {
         let after = &self.walk.lives.after[op as usize];
-        self.walk.lives.ends_nothing[op as usize] && after.iter().any(|&later| self.open[later as usize])
+        self.walk.lives.ends_nothing[op as usize] && after.iter().any(|&successor| self.open[successor as usize])
     }
 
     /// Adds the operators that a step from here may lead to, from one that is ready on.
@@ -116,10 +116,10 @@ impl<'l> Side<'l> {
                 targets.push(op);
                 continue;
             }
-            for &later in &self.walk.lives.after[op as usize] {
-                if self.open[later as usize] && self.met[later as usize] != self.meeting {
-                    self.met[later as usize] = self.meeting;
-                    open.push(later);
+            for &successor in &self.walk.lives.after[op as usize] {
+                if self.open[successor as usize] && self.stamps[successor as usize] != self.stamp {
+                    self.stamps[successor as usize] = self.stamp;
+                    open.push(successor);
                 }
             }
         }
@@ -127,7 +127,7 @@ impl<'l> Side<'l> {
 
     /// The operators that steps from here may lead to, in ascending order.
     fn targets(&mut self) -> Vec<u32> {
-        self.meeting += 1;
+        self.stamp += 1;
         let mut targets = Vec::with_capacity(self.walk.ready().len());
         for at in 0..self.walk.ready().len() {
             self.add_targets(self.walk.ready()[at], &mut targets);
@@ -143,34 +143,34 @@ impl<'l> Side<'l> {
         let mut targets: BTreeSet<Key> = self.targets().into_iter().map(key).collect();
         budget.steps = budget.steps.saturating_sub(targets.len() as u64);
         let mut next = 0;
-        let mut failed = 0;
+        let mut failures = 0;
         let mut fresh = Vec::new();
-        while failed < targets.len() && budget.steps > 0 && !(budget.stop)() {
-            let later = targets.range(key(next)..).next();
-            let Some(&(.., op)) = later.or_else(|| targets.first()) else { break };
+        while failures < targets.len() && budget.steps > 0 && !(budget.stop)() {
+            let next_target = targets.range(key(next)..).next();
+            let Some(&(.., op)) = next_target.or_else(|| targets.first()) else { break };
             let before = self.walk.steps;
             let chain = self.step_to(op).and_then(|step| self.chain_from(step, limit));
             budget.steps = budget.steps.saturating_sub(1 + self.walk.steps - before);
             let Some(chain) = chain else {
-                (failed, next) = (failed + 1, op + 1);
+                (failures, next) = (failures + 1, op + 1);
                 continue;
             };
-            self.meeting += 1;
+            self.stamp += 1;
             for &op in &chain {
                 self.walk.run(op);
                 other.open[op as usize] = false;
                 targets.remove(&key(op));
             }
             for &op in &chain {
-                for &later in &self.walk.lives.after[op as usize] {
-                    if self.walk.is_ready(later) {
-                        self.add_targets(later, &mut fresh);
+                for &successor in &self.walk.lives.after[op as usize] {
+                    if self.walk.is_ready(successor) {
+                        self.add_targets(successor, &mut fresh);
                     }
                 }
             }
             targets.extend(fresh.drain(..).map(key));
-            self.taken.push(chain);
-            (failed, next) = (0, op);
+            self.descents.push(chain);
+            (failures, next) = (0, op);
         }
     }
 
@@ -181,7 +181,7 @@ impl<'l> Side<'l> {
         let mut chain: Vec<u32> = Vec::new();
         let (mut least, mut slack) = (self.walk.level, 0);
         let mut step = step;
-        let mut found = false;
+        let mut is_descent = false;
         'steps: loop {
             for &op in step.ops() {
                 if self.walk.cost(op) > limit || chain.len() >= CHAIN {
@@ -192,7 +192,7 @@ impl<'l> Side<'l> {
                 chain.push(op);
             }
             if self.walk.level + slack <= least {
-                found = true;
+                is_descent = true;
                 break;
             }
             least = least.min(self.walk.level);
@@ -217,20 +217,20 @@ impl<'l> Side<'l> {
         for &op in chain.iter().rev() {
             self.walk.take_back(op);
         }
-        found.then_some(chain)
+        is_descent.then_some(chain)
     }
 
     /// Explores every state within the limit until one has all `goal` operators or is a descent.
-    pub(super) fn explore(&mut self, goal: usize, limit: u64, budget: &mut Budget<'_>) -> Explored {
-        let mut seen = Seen::default();
+    pub(super) fn explore(&mut self, goal: usize, limit: u64, budget: &mut Budget<'_>) -> Outcome {
+        let mut states = Seen::default();
         let begin = self.walk.level;
-        let mut blocked = u64::MAX;
+        let mut least_cost = u64::MAX;
         let mut path: Vec<u32> = Vec::new();
         let mut key = 0;
-        let Some(first) = self.moves(limit, &mut blocked, budget.steps) else { return Explored::Unknown };
+        let Some(first) = self.moves(limit, &mut least_cost, budget.steps) else { return Outcome::Unknown };
         let mut frames = alloc::vec![Frame { moves: first, next: 0, ran: 0 }];
-        let mut found = Explored::Blocked(0);
-        let mut asked = 0_u32;
+        let mut outcome = Outcome::Blocked(0);
+        let mut ticks = 0_u32;
         while let Some(frame) = frames.last_mut() {
             let Some(step) = frame.moves.get(frame.next) else {
                 let ran = frame.ran;
@@ -249,16 +249,16 @@ impl<'l> Side<'l> {
             }
             let ran = step.ops().len();
             budget.steps = budget.steps.saturating_sub(1 + ran as u64);
-            asked = asked.wrapping_add(1);
+            ticks = ticks.wrapping_add(1);
             if self.walk.count == goal {
-                found = Explored::Goal(path.clone());
+                outcome = Outcome::Goal(path.clone());
                 break;
             }
-            if budget.sets == 0 || budget.steps == 0 || (asked % 1024 == 0 && (budget.stop)()) {
-                found = Explored::Unknown;
+            if budget.sets == 0 || budget.steps == 0 || (ticks % 1024 == 0 && (budget.stop)()) {
+                outcome = Outcome::Unknown;
                 break;
             }
-            if !seen.insert(key) {
+            if !states.insert(key) {
                 for op in path.split_off(path.len() - ran).into_iter().rev() {
                     self.walk.take_back(op);
                     key ^= hash(op);
@@ -271,13 +271,13 @@ impl<'l> Side<'l> {
                 let descent = self.descent(&path, begin, limit);
                 budget.steps = budget.steps.saturating_sub(self.walk.steps - before);
                 if let Some(descent) = descent {
-                    found = Explored::Descent(descent);
+                    outcome = Outcome::Descent(descent);
                     break;
                 }
             }
             let before = self.walk.steps;
-            let Some(moves) = self.moves(limit, &mut blocked, budget.steps) else {
-                found = Explored::Unknown;
+            let Some(moves) = self.moves(limit, &mut least_cost, budget.steps) else {
+                outcome = Outcome::Unknown;
                 break;
             };
             let ready = self.walk.ready().len() as u64;
@@ -287,15 +287,15 @@ impl<'l> Side<'l> {
         for &op in path.iter().rev() {
             self.walk.take_back(op);
         }
-        match found {
-            Explored::Blocked(_) => Explored::Blocked(blocked),
-            found => found,
+        match outcome {
+            Outcome::Blocked(_) => Outcome::Blocked(least_cost),
+            outcome => outcome,
         }
     }
 
     /// The moves from here: a chain alone, or every step, the best first. `None` if finding them
     /// takes more than so many steps.
-    fn moves(&mut self, limit: u64, blocked: &mut u64, most: u64) -> Option<Vec<Step>> {
+    fn moves(&mut self, limit: u64, least_cost: &mut u64, most: u64) -> Option<Vec<Step>> {
         let most = self.walk.steps.saturating_add(most);
         let targets = self.targets();
         let mut steps = Vec::with_capacity(targets.len());
@@ -327,7 +327,7 @@ impl<'l> Side<'l> {
             }
             let cost = self.walk.cost(step.ops()[ran]);
             if cost > limit {
-                *blocked = (*blocked).min(cost);
+                *least_cost = (*least_cost).min(cost);
             } else {
                 level = Some(self.walk.level_after(*last));
             }
@@ -351,11 +351,11 @@ impl<'l> Side<'l> {
         let mut parts =
             Parts { path, best: (begin, Reverse(0)), set: Vec::new(), second: u64::MAX, left: PARTS };
         let complete = parts.compare(&mut self.walk);
-        let mut found = None;
+        let mut descent = None;
         if complete && !parts.set.is_empty() {
             let list: Vec<u32> =
-                path.iter().zip(&parts.set).filter(|(_, taken)| **taken).map(|(&op, _)| op).collect();
-            found = self.is_descent(&list, limit).then_some(list);
+                path.iter().zip(&parts.set).filter(|(_, is_in)| **is_in).map(|(&op, _)| op).collect();
+            descent = self.is_descent(&list, limit).then_some(list);
         }
         if !complete {
             // Longer paths have more parts.
@@ -364,7 +364,7 @@ impl<'l> Side<'l> {
         for &op in path {
             self.walk.run(op);
         }
-        found
+        descent
     }
 
     /// Whether the list keeps within the limit and ends at or below its parts, slack included.

@@ -39,7 +39,7 @@ struct Sums {
 #[derive(Clone, Debug)]
 struct Model {
     /// For each operator the bytes that begin with it.
-    begun: Vec<u64>,
+    begin_bytes: Vec<u64>,
     sums: Vec<Sums>,
     /// For each operator the roots that it begins and others read.
     roots: Vec<Vec<u32>>,
@@ -58,7 +58,7 @@ impl Model {
             roots.iter().for_each(|&root| users[root as usize].push(op));
         }
         let mut model = Self {
-            begun: alloc::vec![0; n],
+            begin_bytes: alloc::vec![0; n],
             sums: alloc::vec![Sums::default(); n],
             roots: alloc::vec![Vec::new(); n],
             readers: alloc::vec![Vec::new(); count],
@@ -73,7 +73,7 @@ impl Model {
                     if readers.iter().any(|&reader| !lives.before[reader as usize].contains(&op)) {
                         continue;
                     }
-                    model.begun[op as usize] += root.room;
+                    model.begin_bytes[op as usize] += root.room;
                     if to_end {
                         model.sums[op as usize].stay += root.room;
                     } else if !readers.is_empty() {
@@ -110,14 +110,14 @@ pub(super) fn solve(lives: &Lives, stop: &dyn Fn() -> bool) -> Option<Solution> 
             part => values.get_mut(part as usize)?.take(),
         };
         let value = match &part.form {
-            Form::Series { left, op, right, ended, through, is_marked } => {
+            Form::Series { left, op, right, end_bytes, through, is_marked } => {
                 let (mut profile, before) = take(*left)?;
                 let (after, mut sums) = take(*right)?;
                 work = work.checked_sub(profile.steps.len() + after.steps.len())?;
                 let own = model.sums[*op as usize];
-                profile.raise(ended + own.leave + sums.leave);
+                profile.raise(end_bytes + own.leave + sums.leave);
                 let stay = before.stay + own.stay;
-                let peak = profile.end() + model.begun[*op as usize];
+                let peak = profile.end() + model.begin_bytes[*op as usize];
                 let offset = stay + through;
                 profile.push(
                     Step {

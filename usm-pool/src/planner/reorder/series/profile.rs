@@ -162,12 +162,12 @@ pub(super) fn merge(profiles: Vec<Profile>, links: &mut Links) -> Profile {
         let (_, step) = steps[number as usize];
         Reverse(step.peak - step.live)
     });
-    let mut merged = Profile::new(live);
+    let mut result = Profile::new(live);
     for number in down.into_iter().chain(up) {
         let (before, step) = steps[number as usize];
         let others = live - before;
         live = others + step.live;
-        merged.push(Step { peak: others + step.peak, live, ..step }, links);
+        result.push(Step { peak: others + step.peak, live, ..step }, links);
     }
-    merged
+    result
 }

@@ -36,7 +36,7 @@ pub(super) enum Form {
         op: u32,
         right: u32,
         /// Bytes of the roots from before the part that end with the operator.
-        ended: u64,
+        end_bytes: u64,
         /// Bytes that the operator begins and that are live to the end of the part.
         through: u64,
         /// Whether a root from before the part has its last reader here, and readers elsewhere.
@@ -128,19 +128,19 @@ impl Rest<'_> {
                 None => readers.push(Readers { root, count: 1, last }),
             }
         }
-        let mut ended = 0;
+        let mut end_bytes = 0;
         readers.retain(|readers| {
             let is_complete = model.readers[readers.root as usize].len() == readers.count as usize;
             if is_complete {
                 self.complete[readers.root as usize] = true;
-                ended += model.rooms[readers.root as usize];
+                end_bytes += model.rooms[readers.root as usize];
             }
             !is_complete
         });
         let own = model.roots[op as usize].iter().filter(|&&root| !self.complete[root as usize]);
         let through = own.map(|&root| model.rooms[root as usize]).sum();
         let is_marked = readers.iter().any(|readers| readers.last == Some(op));
-        self.push(Form::Series { left, op, right, ended, through, is_marked }, readers)
+        self.push(Form::Series { left, op, right, end_bytes, through, is_marked }, readers)
     }
 
     /// Two parts between the same operators as one.

@@ -82,7 +82,7 @@ impl Shared {
                 group[one.max(other)] = one.min(other);
             }
         }
-        let mut merged = Vec::new();
+        let mut results = Vec::new();
         for at in 0..profiles.len() {
             if first(&group, at) != at {
                 continue;
@@ -91,7 +91,7 @@ impl Shared {
             let of_parts = parts.iter().map(|&part| core::mem::take(&mut profiles[part])).collect();
             let roots: Vec<&Root> =
                 self.roots.iter().filter(|root| parts.contains(&root.readers[0].0)).collect();
-            merged.push(if roots.is_empty() {
+            results.push(if roots.is_empty() {
                 profile::merge(of_parts, links)
             } else {
                 match Lattice::new(of_parts, &parts, &roots, work) {
@@ -100,7 +100,7 @@ impl Shared {
                 }
             });
         }
-        Some(merged)
+        Some(results)
     }
 }
 
