@@ -63,9 +63,9 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
 
     let (mut a, mut b) = (zeros(N)?, zeros(N)?);
     let (one, two) = both!(queue);
-    let reverse = |built: &Executable<sample::reverse, B, 1>, a: &mut UsmVec<f32, Device, B>| {
+    let reverse = |executable: &Executable<sample::reverse, B, 1>, a: &mut UsmVec<f32, Device, B>| {
         Launch::new(queue, line)
-            .run_on(built, sample::reverse, (a,))
+            .run_on(executable, sample::reverse, (a,))
             .expect("a launch")
             .wait()
             .expect("done");
@@ -74,14 +74,14 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
 
     let x = zeros(N)?;
     let (one, two) = both!(queue);
-    let saxpy = |built: &Executable<sample::saxpy, B, 1>, y: &mut UsmVec<f32, Device, B>| {
-        let launch = Launch::new(queue, line).run_on(built, sample::saxpy, (0.5, &x, y));
+    let saxpy = |executable: &Executable<sample::saxpy, B, 1>, y: &mut UsmVec<f32, Device, B>| {
+        let launch = Launch::new(queue, line).run_on(executable, sample::saxpy, (0.5, &x, y));
         launch.expect("a launch").wait().expect("done");
     };
     compare("saxpy", &mut || saxpy(one, &mut a), &mut || saxpy(two, &mut b));
 
     let (one, two) = both!(queue);
-    let reduce = |built| _ = black_box(sum(built, queue, &x, GROUP).expect("a sum"));
+    let reduce = |executable| _ = black_box(sum(executable, queue, &x, GROUP).expect("a sum"));
     compare("reduce", &mut || reduce(one), &mut || reduce(two));
 
     let values = UsmVec::<u8, Device, B>::from_slice(queue, &vec![7; N])?;
@@ -89,8 +89,9 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
     let counts = || UsmVec::<u32, Device, B>::zeroed(queue, BINS);
     let (mut a, mut b) = (counts()?, counts()?);
     let (one, two) = both!(queue);
-    let histogram = |built: &Executable<sample::histogram, B, 1>, counts: &mut UsmVec<u32, Device, B>| {
-        let launch = Launch::new(queue, range).run_on(built, sample::histogram, (&values, counts));
+    let histogram = |executable: &Executable<sample::histogram, B, 1>,
+                     counts: &mut UsmVec<u32, Device, B>| {
+        let launch = Launch::new(queue, range).run_on(executable, sample::histogram, (&values, counts));
         launch.expect("a launch").wait().expect("done");
     };
     compare("histogram", &mut || histogram(one, &mut a), &mut || histogram(two, &mut b));
@@ -110,9 +111,9 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
     let matrix = || zeros((SIDE * SIDE) as usize);
     let (left, right, mut a, mut b) = (matrix()?, matrix()?, matrix()?, matrix()?);
     let (one, two) = both!(queue);
-    let matmul = |built: &Executable<sample::matmul, B, 2>, product: &mut UsmVec<f32, Device, B>| {
+    let matmul = |executable: &Executable<sample::matmul, B, 2>, product: &mut UsmVec<f32, Device, B>| {
         let launch = Launch::new(queue, range).run_on(
-            built,
+            executable,
             sample::matmul,
             (SIDE, SIDE, SIDE, &left, &right, product),
         );

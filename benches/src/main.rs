@@ -57,14 +57,14 @@ fn main() -> ExitCode {
         }
     };
     let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
-    let known = |name: &&str| BENCHES.iter().any(|(bench, _)| bench == name);
-    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+    let is_known = |name: &&str| BENCHES.iter().any(|(bench, _)| bench == name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
         let all: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
-        eprintln!("no benchmark {unknown}; there are: {}", all.join(", "));
+        eprintln!("no benchmark {name}; there are: {}", all.join(", "));
         return ExitCode::from(2);
     }
-    let chosen = BENCHES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-    let mut rows: Vec<Row> = chosen.flat_map(|(_, rows)| rows()).collect();
+    let benches = BENCHES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+    let mut rows: Vec<Row> = benches.flat_map(|(_, rows)| rows()).collect();
     if arguments.native {
         rows.iter_mut().for_each(|row| row.target = Some("native".into()));
     }

@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(8);
 /// Runs of a decision; their median counts.
 const RUNS: usize = 3;
 
-struct Measured {
+struct Measurement {
     plan: Plan,
     seconds: f64,
 }
@@ -147,7 +147,7 @@ enum Budget {
 }
 
 /// A plan within the budget, verified. Seconds are CPU time of this thread.
-fn measure(problem: &Problem, strategy: Strategy, budget: Budget, capacity: Option<u64>) -> Measured {
+fn measure(problem: &Problem, strategy: Strategy, budget: Budget, capacity: Option<u64>) -> Measurement {
     let (start, used) = (Instant::now(), cpu_time::seconds());
     let stop = || start.elapsed() > LIMIT;
     let mut options = Options::default();
@@ -160,7 +160,7 @@ fn measure(problem: &Problem, strategy: Strategy, budget: Budget, capacity: Opti
     let plan = plan(problem, &options).expect("a checked problem has a plan");
     let seconds = cpu_time::seconds() - used;
     plan.verify(problem).expect("every plan verifies");
-    Measured { plan, seconds }
+    Measurement { plan, seconds }
 }
 
 /// Adds the rows of one problem; those of programs for a file, and a decision for its capacity.
@@ -211,7 +211,7 @@ fn case(
     }
     let Some(capacity) = capacity else { return };
     // In turns, so that a busy machine affects both equally.
-    let runs: Vec<(Measured, Option<Result<f64, String>>)> = (0..RUNS)
+    let runs: Vec<(Measurement, Option<Result<f64, String>>)> = (0..RUNS)
         .map(|_| {
             let ours = measure(&problem, Strategy::Auto, Budget::Time, Some(capacity));
             (ours, peers::minimalloc(file, capacity))
@@ -219,17 +219,17 @@ fn case(
         .collect();
     let mut ours: Vec<f64> = runs.iter().map(|run| run.0.seconds).collect();
     let ours = median(&mut ours);
-    let decided = &runs[0].0;
-    let feasible = decided.plan.peak <= capacity;
+    let decision = &runs[0].0;
+    let feasible = decision.plan.peak <= capacity;
     eprintln!(
         "{:40} {:>8} {:>14} {:>14} {:>4} {:9.3} {:10}",
         format!("  at {capacity}"),
         "",
         "",
-        decided.plan.peak,
+        decision.plan.peak,
         if feasible { "yes" } else { "no" },
         ours,
-        decided.plan.nodes
+        decision.plan.nodes
     );
     let (name, peer) = (format!("{name} at {capacity}"), peers::MINIMALLOC.name);
     let mut theirs = Vec::new();

@@ -8,7 +8,7 @@ use usm_pool::alias::InPlace;
 use usm_pool::placement::{Limits, plan_graph_within, plan_within};
 use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::planner::reorder::{Effort, Reordered, reorder_within};
-use usm_pool::report::Compared;
+use usm_pool::report::ComparisonRow;
 use usm_pool::verify::Violation;
 use usm_pool::{Graph, Options, OrderBound, Plan, Problem, Queue, verify};
 
@@ -41,7 +41,7 @@ pub struct Outcome {
     /// Peak against edges, if requested.
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
-    pub comparison: Option<Vec<Compared>>,
+    pub comparison: Option<Vec<ComparisonRow>>,
     /// The proof of a bound as text, and the bound that it proves, if requested.
     pub proof: Option<(String, ProvenBound)>,
 }

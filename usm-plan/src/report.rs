@@ -3,7 +3,7 @@
 use serde::Serialize;
 use usm_pool::plan::MemoryUse;
 use usm_pool::planner::pareto::Tradeoff;
-use usm_pool::report::Compared;
+use usm_pool::report::ComparisonRow;
 use usm_pool::{Certificate, Graph, Plan};
 
 use crate::Outcome;
@@ -131,7 +131,7 @@ struct OwnReport<'a> {
 impl<'a> MemoryReport<'a> {
     fn of(plan: &'a Plan, at: usize, graph: Option<&'a Graph>) -> Self {
         let MemoryUse { memory, peak, buffers, .. } = plan.memories[at];
-        let own = plan.placed.as_ref().zip(graph).map(|(placement, of)| {
+        let own = plan.memory_plan.as_ref().zip(graph).map(|(placement, of)| {
             let (lower_bound, certificate) = &placement.bounds[at];
             OwnReport {
                 capacity: of.memories()[at].capacity,
@@ -189,8 +189,8 @@ impl<'a> Report<'a> {
             queue: plan.queue.name(),
             certificate: CertificateReport::of(&plan.certificate, graph.as_ref()),
             ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
-            cost: plan.placed.as_ref().map(|placement| placement.cost),
-            cost_bound: plan.placed.as_ref().map(|placement| placement.cost_bound),
+            cost: plan.memory_plan.as_ref().map(|placement| placement.cost),
+            cost_bound: plan.memory_plan.as_ref().map(|placement| placement.cost_bound),
             memories: (0..plan.memories.len())
                 .filter(|_| feasible)
                 .map(|at| MemoryReport::of(plan, at, graph.as_ref()))
@@ -233,7 +233,7 @@ impl PointReport {
 }
 
 impl StrategyReport {
-    fn of(row: &Compared) -> Self {
+    fn of(row: &ComparisonRow) -> Self {
         Self { strategy: row.strategy.name(), peak: row.peak, optimal: row.optimal, nodes: row.nodes }
     }
 }

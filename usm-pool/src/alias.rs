@@ -183,7 +183,8 @@ fn join(
     let fits = in_place != InPlace::SameSize || target.size == graph.tensors()[input].size;
     let begins_here = target.lifetime.lower == op as u64;
     // Two outputs over one input, or an output and a view that is made here.
-    let has_other_output = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
+    let has_other_output =
+        source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
     let is_in_loop = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
     if !permit.can_be_taken(graph, reach)
         || target.size > graph.tensors()[input].size

@@ -5,7 +5,7 @@
 //! to wait for. So no order of calls gives two owners the same bytes, and a plan that is wrong for
 //! its queue costs time, never data.
 
-mod held;
+mod claims;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -19,7 +19,7 @@ use usm_core::{
 
 use crate::plan::{Memory, Plan, Row};
 use crate::sync::{Mutex, in_arena};
-use held::{Held, Places};
+use claims::{Claims, Places};
 
 /// Why the arena refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl<T> Intervals<T> {
 
 struct Ranges<B: Backend> {
     /// Claimed rows.
-    claims: Held,
+    claims: Claims,
     /// What unfinished operations may still use. Shared, because a copy of an event may be the
     /// backend's own code, which the lock excludes.
     pending_uses: Intervals<Arc<Pending<B>>>,
@@ -161,7 +161,8 @@ impl<B: Backend> Inner<B> {
 /// The bases are freed after all operations that used a part of them.
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
-        let ranges = self.with_ranges(|ranges| core::mem::replace(&mut ranges.pending_uses, Intervals::new()));
+        let ranges =
+            self.with_ranges(|ranges| core::mem::replace(&mut ranges.pending_uses, Intervals::new()));
         for ((memory, _), (_, pending)) in ranges.0 {
             if let Some(base) = self.base(memory) {
                 // Cannot fail: part and base belong to one context.
@@ -248,7 +249,7 @@ impl<B: Backend> Arena<B> {
         let mut rows = plan.rows.clone();
         rows.sort_unstable_by_key(|row| row.id);
         let places = Places::new(&rows);
-        let ranges = Mutex::new(Ranges { claims: Held::new(&places), pending_uses });
+        let ranges = Mutex::new(Ranges { claims: Claims::new(&places), pending_uses });
         let context = source.context().clone();
         Ok(Self { inner: Arc::new(Inner { context, bases, rows, places, ranges }) })
     }

@@ -40,7 +40,7 @@ impl<B: Backend> Default for ConstantBuilder<B> {
 /// Result of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Transferred {
+pub struct Transfer {
     /// Constants that moved to device memory.
     pub moved: usize,
     /// Their bytes.
@@ -87,8 +87,8 @@ impl<B: Backend> ConstantBuilder<B> {
         queue: &Queue<B>,
         source: &S,
         readers: impl Fn(u64) -> Readers,
-    ) -> usm_core::Result<(Constants<B>, Transferred)> {
-        let mut report = Transferred::default();
+    ) -> usm_core::Result<(Constants<B>, Transfer)> {
+        let mut report = Transfer::default();
         let mut values = BTreeMap::new();
         for (id, host) in self.values {
             if readers(id) == Readers::Host {

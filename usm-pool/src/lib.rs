@@ -79,7 +79,7 @@ pub use graph::{Graph, GraphBuilder, GraphError, Op, Space, Tensor, TensorKind};
 #[cfg(feature = "alloc")]
 pub use order_bound::{OrderBound, OrderCertificate};
 #[cfg(feature = "alloc")]
-pub use plan::{Certificate, Memory, Placed, Plan, Row};
+pub use plan::{Certificate, Memory, MemoryPlan, Plan, Row};
 #[cfg(feature = "alloc")]
 pub use planner::{Options, Strategy, plan, plan_graph};
 #[cfg(feature = "alloc")]

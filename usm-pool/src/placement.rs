@@ -173,7 +173,8 @@ fn plan_part(
     placement: &mut [Memory],
 ) -> Result<Plan, Error> {
     loop {
-        let device_buffers: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
+        let device_buffers: Vec<usize> =
+            (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
         let part = problem.subset(&device_buffers)?;
         let plan = plan_in(&part, options, room)?;
         match evicted(&part, &plan, room).filter(|_| plan.peak > room) {

@@ -128,7 +128,7 @@ pub struct MemoryUse {
 /// How a plan uses the memories of its graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Placed {
+pub struct MemoryPlan {
     /// Bytes that operators read and write, times the cost of their memory: at most `u64::MAX`.
     pub cost: u64,
     /// These buffers cost no less in any memories.
@@ -172,7 +172,7 @@ pub struct Plan {
     /// Use of each memory, device first. Those of the graph, if it has memories.
     pub memories: Vec<MemoryUse>,
     /// How the memories of the graph are used, if it has memories.
-    pub placed: Option<Placed>,
+    pub memory_plan: Option<MemoryPlan>,
     /// Ids of the buffers that did not fit in device memory.
     pub spilled: Vec<u64>,
 }
@@ -200,7 +200,7 @@ impl Plan {
             nodes: 0,
             ordering_edges: problem.ordering_edges().to_vec(),
             memories: Vec::new(),
-            placed: None,
+            memory_plan: None,
             spilled: Vec::new(),
         };
         plan.fill(problem);
@@ -225,7 +225,7 @@ impl Plan {
             });
         }
         self.memories.clear();
-        let own = self.placed.as_ref().map(|placed| 0..placed.bounds.len());
+        let own = self.memory_plan.as_ref().map(|memory_plan| 0..memory_plan.bounds.len());
         let all: Vec<Memory> = match own {
             Some(own) => own.map(|number| Memory::Own(number as u8)).collect(),
             None => alloc::vec![Memory::Device, Memory::Host],

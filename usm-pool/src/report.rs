@@ -67,7 +67,7 @@ pub(crate) fn quoted(text: &mut String, field: &str) {
 /// One strategy of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Compared {
+pub struct ComparisonRow {
     /// The strategy.
     pub strategy: Strategy,
     /// Its peak in bytes.
@@ -82,23 +82,23 @@ pub struct Compared {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn compare(problem: &Problem, options: &Options<'_>) -> Result<Vec<Compared>, Error> {
+pub fn compare(problem: &Problem, options: &Options<'_>) -> Result<Vec<ComparisonRow>, Error> {
     let one = |strategy: Strategy| {
         let mut options = *options;
         options.strategy = strategy;
         let plan = plan(problem, &options)?;
-        Ok(Compared { strategy, peak: plan.peak, optimal: plan.optimal(), nodes: plan.nodes })
+        Ok(ComparisonRow { strategy, peak: plan.peak, optimal: plan.optimal(), nodes: plan.nodes })
     };
     Strategy::ALL.into_iter().map(one).collect()
 }
 
 /// A comparison as a table, with ratios to `lower_bound` (bytes).
 #[must_use]
-pub fn comparison_table(compared: &[Compared], queue: Queue, lower_bound: u64) -> String {
+pub fn comparison_table(rows: &[ComparisonRow], queue: Queue, lower_bound: u64) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{} queue, lower bound {lower_bound} bytes", queue.name());
     let _ = writeln!(text, "{:16} {:>16} {:>9} {:>10}", "strategy", "peak (bytes)", "ratio", "nodes");
-    for row in compared {
+    for row in rows {
         let ratio = row.peak as f64 / lower_bound.max(1) as f64;
         let proof = if row.optimal { "  optimal" } else { "" };
         let _ = writeln!(

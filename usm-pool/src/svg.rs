@@ -132,39 +132,39 @@ struct Picture<'a> {
     plan: &'a Plan,
     graph: Option<&'a Graph>,
     end: u64,
-    marked: BTreeSet<u64>,
+    certificate_ids: BTreeSet<u64>,
     inner: Vec<bool>,
 }
 
 impl<'a> Picture<'a> {
     fn new(plan: &'a Plan, graph: Option<&'a Graph>) -> Self {
-        let marked = match &plan.certificate {
+        let certificate_ids = match &plan.certificate {
             Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => {
                 buffers.iter().copied().collect()
             }
             Certificate::Search { .. } => BTreeSet::new(),
         };
-        let mut seen = BTreeSet::new();
-        let inner = plan.rows.iter().map(|row| !seen.insert(row.buffer)).collect();
+        let mut seen_buffers = BTreeSet::new();
+        let inner = plan.rows.iter().map(|row| !seen_buffers.insert(row.buffer)).collect();
         let end = plan.rows.iter().map(|row| row.upper).max().unwrap_or(1).max(1);
-        Self { plan, graph, end, marked, inner }
+        Self { plan, graph, end, certificate_ids, inner }
     }
 
     fn x(&self, time: u64) -> f64 {
         LEFT + (WIDTH - LEFT - RIGHT) * (time as f64 / self.end as f64)
     }
 
-    fn panel(&self, svg: &mut String, memory: Memory, top: f64, named: bool) {
+    fn panel(&self, svg: &mut String, memory: Memory, top: f64, has_name: bool) {
         let plan = self.plan;
         let peak = plan.memories.iter().find(|used| used.memory == memory).map_or(0, |used| used.peak);
         // The bound is on the sum of the memories; with one memory it can be drawn.
-        let bound = (!named).then_some(plan.lower_bound);
+        let bound = (!has_name).then_some(plan.lower_bound);
         let roof = peak.max(bound.unwrap_or(0)).max(1);
         let scale = PANEL / (roof as f64 * 1.06);
         let y = |bytes: u64| top + PANEL - bytes as f64 * scale;
         let unit = Unit::of(roof);
         let (right, bottom) = (WIDTH - RIGHT, top + PANEL);
-        if named {
+        if has_name {
             let _ = write!(
                 svg,
                 "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{} memory</text>",
@@ -243,8 +243,8 @@ impl<'a> Picture<'a> {
             let (x0, x1) = (self.x(row.lower), self.x(row.upper.max(row.lower)));
             let (y0, y1) = (y(row.offset.saturating_add(row.size)), y(row.offset));
             // With thousands of blocks, full outlines would hide everything else.
-            let outline = |wanted: f64| wanted.min((x1 - x0).min(y1 - y0) / 4.0);
-            let (dashes, stroke, width) = match (pass, self.marked.contains(&row.id)) {
+            let outline = |width: f64| width.min((x1 - x0).min(y1 - y0) / 4.0);
+            let (dashes, stroke, width) = match (pass, self.certificate_ids.contains(&row.id)) {
                 (1, _) => (" stroke-dasharray=\"3 2\"", "#555", outline(1.0)),
                 (_, true) => ("", "#111", outline(1.6)),
                 (_, false) => ("", "#fff", outline(0.6)),

@@ -9,7 +9,7 @@
 #[cfg(feature = "alloc")]
 mod graph;
 #[cfg(feature = "alloc")]
-mod held;
+mod live_ranges;
 #[cfg(feature = "alloc")]
 mod memories;
 #[cfg(feature = "alloc")]
@@ -64,12 +64,12 @@ pub enum Violation {
     /// An operator may read `reader` after `writer` has overwritten it.
     Overwritten { op: usize, reader: u64, writer: u64 },
     /// A row with another number than problem and buffer offset give; memories by number, device 0.
-    Row { index: usize, field: &'static str, said: u64, expected: u64 },
+    Row { index: usize, field: &'static str, actual: u64, expected: u64 },
     /// A number of the plan that differs from its recomputation.
-    Field { field: &'static str, said: u64, expected: u64 },
+    Field { field: &'static str, actual: u64, expected: u64 },
     /// A plan for another queue than its problem.
     #[cfg(feature = "alloc")]
-    Queue { said: Queue, expected: Queue },
+    Queue { actual: Queue, expected: Queue },
     /// An ordering edge that is not the problem's, that the plan lacks, that names no operator, or
     /// that closes a cycle.
     OrderingEdge { earlier: usize, later: usize },
@@ -135,15 +135,15 @@ impl fmt::Display for Violation {
             Self::Overwritten { op, reader, writer } => {
                 write!(f, "op {op}: reads tensor {reader}, which tensor {writer} may have overwritten")
             }
-            Self::Row { index, field, said, expected } => {
-                write!(f, "rows[{index}].{field}: the plan says {said} where {expected} is right")
+            Self::Row { index, field, actual, expected } => {
+                write!(f, "rows[{index}].{field}: the plan says {actual} where {expected} is right")
             }
-            Self::Field { field, said, expected } => {
-                write!(f, "{field}: the plan says {said} where {expected} is right")
+            Self::Field { field, actual, expected } => {
+                write!(f, "{field}: the plan says {actual} where {expected} is right")
             }
             #[cfg(feature = "alloc")]
-            Self::Queue { said, expected } => {
-                write!(f, "queue: the plan is for {}, the problem for {}", said.name(), expected.name())
+            Self::Queue { actual, expected } => {
+                write!(f, "queue: the plan is for {}, the problem for {}", actual.name(), expected.name())
             }
             Self::OrderingEdge { earlier, later } => {
                 write!(

@@ -210,7 +210,7 @@ fn a_wrong_bound_on_every_order_is_refused() {
         |bytes, op| verify::order_bound(&graph, &OrderBound::new(bytes, OrderCertificate::Operator { op }));
     // `a2` needs its input and its output in every order.
     assert_eq!(operator(299, 3), Ok(()));
-    let expected = Violation::Field { field: "order_bound", said: 300, expected: 299 };
+    let expected = Violation::Field { field: "order_bound", actual: 300, expected: 299 };
     assert_eq!(operator(300, 3), Err(expected));
     assert_eq!(operator(299, 4), Err(Violation::OrderOperator { op: 4 }));
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{Backend, Context, QueueOrder};
-use usm_pool::execute::{Checked, Moved, Network, Pool};
+use usm_pool::execute::{ConstantStats, Network, Pool, ReadCounts};
 use usm_pool::planner::pool_rules;
 use usm_pool::{
     Graph, GraphBuilder, Op, Options, Plan, Problem, Queue, Strategy as PlanStrategy, Tensor, TensorKind,
@@ -23,7 +23,7 @@ fn made(graph: &Graph, queue: Queue) -> (Problem, Plan) {
     plan_graph(graph, &options).expect("plan")
 }
 
-fn run_on<B: Backend + 'static>(context: &Context<B>, graph: &Graph, made: &(Problem, Plan)) -> Checked {
+fn run_on<B: Backend + 'static>(context: &Context<B>, graph: &Graph, made: &(Problem, Plan)) -> ReadCounts {
     let order = if made.1.queue == Queue::InOrder { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
     let queue = context.queue(order).expect("queue");
     let network = Network::new(graph, &made.0, &made.1, &queue).expect("network");
@@ -31,7 +31,7 @@ fn run_on<B: Backend + 'static>(context: &Context<B>, graph: &Graph, made: &(Pro
     stream.run().expect("run")
 }
 
-fn run(graph: &Graph, made: &(Problem, Plan)) -> Checked {
+fn run(graph: &Graph, made: &(Problem, Plan)) -> ReadCounts {
     run_on(&HostHeap::new().context(), graph, made)
 }
 
@@ -57,7 +57,8 @@ fn constants_move_once_and_streams_share_them() {
     let (problem, plan) = made(&graph, Queue::InOrder);
     let queue = context.queue(QueueOrder::InOrder).expect("queue");
     let network = Network::new(&graph, &problem, &plan, &queue).expect("network");
-    let Moved { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } = network.moved();
+    let ConstantStats { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } =
+        network.constant_stats();
     assert_eq!((count, transfers), (2, 1), "nobody reads the second");
     assert_eq!((host_bytes_before, host_bytes_after, device_bytes), (1024, 24, 1000));
     let mut streams = [0, 1].map(|number| network.stream(&queue, number).expect("stream"));
@@ -96,7 +97,7 @@ fn a_loop_hands_its_values_on() {
         let graph = graph.build().expect("graph");
         for queue in [Queue::InOrder, Queue::OutOfOrder] {
             let right = made(&graph, queue);
-            let Checked { reads: found, wrong, .. } = run(&graph, &right);
+            let ReadCounts { reads: found, wrong, .. } = run(&graph, &right);
             assert_eq!((found, wrong), (reads, 0), "{queue:?}");
             let mut planted = right.clone();
             let place = |id| planted.1.rows.iter().position(|row| row.id == id).expect("row");

@@ -92,7 +92,7 @@ fn random_graphs_run_in_their_memories() {
             };
             check(&graph, &problem, &plan).unwrap_or_else(|wrong| panic!("case {case}: {wrong}"));
             executor::in_order(&graph, &plan.rows).unwrap_or_else(|wrong| panic!("case {case}: {wrong}"));
-            let placed = plan.placed.as_ref().expect("memories");
+            let placed = plan.memory_plan.as_ref().expect("memories");
             spread += usize::from(plan.is_spread());
             proven += usize::from(placed.cost == placed.cost_bound);
             several += 1;
@@ -145,7 +145,7 @@ fn few_buffers_cost_the_least() {
         }
         let graph = builder.build().expect("a graph");
         let (problem, plan) = plan_graph(&graph, &options(Queue::InOrder)).expect("a plan");
-        let (placed, least) = (plan.placed.expect("memories"), least_cost(&graph, &problem));
+        let (placed, least) = (plan.memory_plan.expect("memories"), least_cost(&graph, &problem));
         assert!(u128::from(placed.cost_bound) <= least, "case {case}");
         assert!(u128::from(placed.cost) >= least, "case {case}");
         exact += u64::from(u128::from(placed.cost) == least);
@@ -183,7 +183,7 @@ fn the_busiest_tensor_lies_in_the_cheap_memory_and_none_across_chunks() {
     assert_eq!(rows[0], (0, Memory::Own(0), 0));
     assert_ne!((rows[1].1, rows[1].2), (rows[2].1, rows[2].2), "550 bytes are more than a chunk");
     assert_eq!(rows[3].1, Memory::Own(1));
-    let placed = plan.placed.as_ref().expect("memories");
+    let placed = plan.memory_plan.as_ref().expect("memories");
     assert_eq!(placed.cost, 200 * 4 + 10 * (150 * 2 + 400 * 2 + 100));
     assert_eq!(placed.cost_bound, placed.cost);
     let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
@@ -202,27 +202,27 @@ fn the_checker_refuses_wrong_memories() {
         assert_ne!(mutant, plan, "{what}");
         check(&graph, &problem, &mutant).expect_err(what)
     };
-    let placed = |plan: &mut Plan| plan.placed.clone().expect("memories");
-    wrong("no memories", &|plan| plan.placed = None);
+    let placed = |plan: &mut Plan| plan.memory_plan.clone().expect("memories");
+    wrong("no memories", &|plan| plan.memory_plan = None);
     wrong("a memory less", &|plan| {
         let mut less = placed(plan);
         less.bounds.pop();
-        plan.placed = Some(less);
+        plan.memory_plan = Some(less);
     });
-    wrong("a lower cost", &|plan| plan.placed.as_mut().expect("memories").cost -= 1);
-    wrong("a higher bound of the cost", &|plan| plan.placed.as_mut().expect("memories").cost_bound += 1);
-    wrong("an instant less", &|plan| plan.placed.as_mut().expect("memories").times.clear());
+    wrong("a lower cost", &|plan| plan.memory_plan.as_mut().expect("memories").cost -= 1);
+    wrong("a higher bound of the cost", &|plan| plan.memory_plan.as_mut().expect("memories").cost_bound += 1);
+    wrong("an instant less", &|plan| plan.memory_plan.as_mut().expect("memories").times.clear());
     wrong("an instant twice", &|plan| {
-        let times = &mut plan.placed.as_mut().expect("memories").times;
+        let times = &mut plan.memory_plan.as_mut().expect("memories").times;
         *times = [&times[..], &times[..]].concat();
-        plan.placed.as_mut().expect("memories").cost_bound += 1;
+        plan.memory_plan.as_mut().expect("memories").cost_bound += 1;
     });
     for at in 0..2 {
         wrong("a higher bound of a memory", &|plan| {
-            plan.placed.as_mut().expect("memories").bounds[at].0 += 1
+            plan.memory_plan.as_mut().expect("memories").bounds[at].0 += 1
         });
         wrong("the certificate of the other memory", &|plan| {
-            let bounds = &mut plan.placed.as_mut().expect("memories").bounds;
+            let bounds = &mut plan.memory_plan.as_mut().expect("memories").bounds;
             bounds[at] = bounds[1 - at].clone();
         });
     }

@@ -39,7 +39,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let context = peer::context(&Cuda::load().map_err(|error| error.to_string())?)?;
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
-    let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
+    let result = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
         let mut rows = peer::memory_rows("CUDA", &queue, &driver, &());
         rows.extend(driver.in_order(&queue)?);
         rows.extend(strided::rows("CUDA", &queue, &driver));
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
         }
         Ok(rows)
     });
-    measured.map_err(|error| error.to_string())?
+    result.map_err(|error| error.to_string())?
 }
 
 impl Driver {
@@ -116,9 +116,9 @@ impl Driver {
                 // SAFETY: just allocated on this stream, unused.
                 unsafe { free(black_box(address), self.stream) };
             };
-            let called = if event { "same calls" } else { "no event" };
+            let peer_name = if event { "same calls" } else { "no event" };
             let case = format!("CUDA: allocate and free {size} B of a queue");
-            pairs(Clock::Thread, ours, theirs).row(&case, called, "us", peer::MICROSECOND)
+            pairs(Clock::Thread, ours, theirs).row(&case, peer_name, "us", peer::MICROSECOND)
         };
         Ok([4096, 1 << 20].into_iter().flat_map(|size| [row(size, true), row(size, false)]).collect())
     }

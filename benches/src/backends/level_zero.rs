@@ -222,7 +222,7 @@ impl Peer for Driver {
         let (device, host) = (ze_device_mem_alloc_desc_t::default(), ze_host_mem_alloc_desc_t::default());
         let mut pointer = ptr::null_mut();
         // SAFETY: a live context and a device of it, room for the answer.
-        let allocated = unsafe {
+        let status = unsafe {
             self.functions.zeMemAllocShared(
                 self.context,
                 &raw const device,
@@ -233,7 +233,7 @@ impl Peer for Driver {
                 &raw mut pointer,
             )
         };
-        allocated.expect("memory");
+        status.expect("memory");
         // SAFETY: just allocated, unused.
         unsafe { self.functions.zeMemFree(self.context, black_box(pointer)) }.expect("freed");
     }
@@ -261,10 +261,10 @@ impl Peer for Driver {
     fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw {
         let event = self.event();
         // SAFETY: a live list, an event that is not signalled, disjoint live ranges of that size.
-        let appended = unsafe {
+        let status = unsafe {
             self.functions.zeCommandListAppendMemoryCopy(self.list, dst, src, len, event, 0, ptr::null_mut())
         };
-        appended.expect("a copy");
+        status.expect("a copy");
         event.0
     }
 

@@ -86,7 +86,7 @@ fn buffer_rows(queue: &Queue<OpenCl>, driver: &Driver) -> Result<Vec<Row>, Strin
             // SAFETY: just made, unused.
             unsafe { release(black_box(make())) };
         };
-        let filled = || {
+        let fill_and_release = || {
             let (buffer, zero) = (make(), 0_u128);
             // SAFETY: a live queue and buffer of that size; it is released once nothing uses it.
             unsafe {
@@ -98,7 +98,12 @@ fn buffer_rows(queue: &Queue<OpenCl>, driver: &Driver) -> Result<Vec<Row>, Strin
         };
         let case = format!("OpenCL: create and release a buffer of {size} B");
         rows.push(pairs(Clock::Thread, ours, theirs).row(&case, "without zeros", "us", MICROSECOND));
-        rows.push(pairs(Clock::Process, ours, filled).row(&case, "zeros by a fill", "us", MICROSECOND));
+        rows.push(pairs(Clock::Process, ours, fill_and_release).row(
+            &case,
+            "zeros by a fill",
+            "us",
+            MICROSECOND,
+        ));
     }
     Ok(rows)
 }

@@ -89,8 +89,8 @@ pub(super) struct Turn {
 }
 
 /// A function of a runtime, by its address.
-pub(super) fn needed(found: Option<NonNull<c_void>>) -> Result<Raw, String> {
-    found.map(NonNull::as_ptr).ok_or_else(|| "a function is missing".into())
+pub(super) fn needed(address: Option<NonNull<c_void>>) -> Result<Raw, String> {
+    address.map(NonNull::as_ptr).ok_or_else(|| "a function is missing".into())
 }
 
 /// A function with the signature that its variable declares.
@@ -108,12 +108,12 @@ pub(super) use function;
 /// A context over the first device with unified shared memory.
 pub(super) fn context<B: Backend>(backend: &B) -> Result<Context<B>, String> {
     let mut device = None;
-    let visited = backend.for_each_device(&mut |candidate| {
+    let result = backend.for_each_device(&mut |candidate| {
         if !candidate.info().capabilities.shared.is_empty() {
             device.get_or_insert(candidate);
         }
     });
-    visited.map_err(|error| error.to_string())?;
+    result.map_err(|error| error.to_string())?;
     let device = device.ok_or("no device with unified shared memory")?;
     Context::new(backend, &device).map_err(|error| error.to_string())
 }
@@ -207,18 +207,18 @@ pub(super) fn busy_rows<B: Backend>(
 
 fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
     let threads = std::thread::available_parallelism().map_or(2, usize::from) * 2;
-    let done = AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
+                while !is_done.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
             });
         }
-        let measured = measure();
-        done.store(true, Ordering::Relaxed);
-        measured
+        let result = measure();
+        is_done.store(true, Ordering::Relaxed);
+        result
     })
 }
 
@@ -230,7 +230,7 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     queue: &Queue<B>,
     code: Code<'_>,
     (peer, undone): (&impl Peer, &U),
-    (called, events): (&str, Events),
+    (label, events): (&str, Events),
     theirs: impl Fn(Turn) -> Raw,
 ) -> Result<Vec<Row>, String> {
     let module = Module::build(queue.context(), code).map_err(|error| error.to_string())?;
@@ -265,8 +265,8 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     };
     let (last, all) = (Cell::new(None), RefCell::new(Vec::with_capacity(IN_A_ROW)));
     let submit = || {
-        let kept = !matches!(events, Events::Dropped);
-        let event = theirs(Turn { address, before: last.get(), last: kept });
+        let is_kept = !matches!(events, Events::Dropped);
+        let event = theirs(Turn { address, before: last.get(), last: is_kept });
         peer.complete(event);
         match events {
             Events::Asked => all.borrow_mut().push(event),
@@ -312,7 +312,7 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
                 submit_and_wait();
             },
         );
-        rows.push(pairs.row(&format!("{name}: {case}{by}"), called, "us", MICROSECOND));
+        rows.push(pairs.row(&format!("{name}: {case}{by}"), label, "us", MICROSECOND));
     }
     Ok(rows)
 }

@@ -26,8 +26,8 @@ fn gathered<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: us
         |kind, size| queue.context().allocate(&Request::new(kind, size)).expect("memory of the runtime");
     let device = |size| allocate(AllocKind::Device, size);
     let (src, mut dst, raw, mut other) = (device(size), device(half), device(half), device(half));
-    let (shape, dense, apart) = ([count], [ITEM as isize], [2 * ITEM as isize]);
-    let from = Strided::new(0, ITEM, &shape, &apart).expect("a layout");
+    let (shape, dense, strides) = ([count], [ITEM as isize], [2 * ITEM as isize]);
+    let from = Strided::new(0, ITEM, &shape, &strides).expect("a layout");
     let to = Strided::new(0, ITEM, &shape, &dense).expect("a layout");
     let mut ours = || {
         let event = queue.copy_strided(&mut dst, &to, &src, &from).expect("a copy");
@@ -35,21 +35,21 @@ fn gathered<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: us
     };
     let by_hand = || {
         let mut read = Vec::<MaybeUninit<[u8; ITEM]>>::with_capacity(2 * count);
-        let mut written = Vec::<MaybeUninit<[u8; ITEM]>>::with_capacity(count);
+        let mut output = Vec::<MaybeUninit<[u8; ITEM]>>::with_capacity(count);
         peer.wait(peer.copy(read.as_mut_ptr().cast(), src.as_ptr().cast(), size));
         // SAFETY: the device has written all of the first array, and reads all of the second after
         // this.
-        unsafe { gather(written.as_mut_ptr().cast(), read.as_ptr().cast(), count) };
-        peer.wait(peer.copy(raw.as_ptr().cast(), written.as_ptr().cast(), half));
+        unsafe { gather(output.as_mut_ptr().cast(), read.as_ptr().cast(), count) };
+        peer.wait(peer.copy(raw.as_ptr().cast(), output.as_ptr().cast(), half));
     };
     let mut through_host_memory = || {
-        let (mut read, mut written): (Allocation<B>, Allocation<B>) =
+        let (mut read, mut output): (Allocation<B>, Allocation<B>) =
             (allocate(AllocKind::Host, size), allocate(AllocKind::Host, half));
         queue.copy_bytes(&mut read, 0, &src, 0, size).expect("a copy").wait().expect("done");
         // SAFETY: as above.
-        unsafe { gather(written.as_ptr().cast(), read.as_ptr().cast_const().cast(), count) };
-        queue.copy_bytes(&mut other, 0, &written, 0, half).expect("a copy").wait().expect("done");
-        std::hint::black_box(&mut written);
+        unsafe { gather(output.as_ptr().cast(), read.as_ptr().cast_const().cast(), count) };
+        queue.copy_bytes(&mut other, 0, &output, 0, half).expect("a copy").wait().expect("done");
+        std::hint::black_box(&mut output);
     };
     let case = format!("{name}: every other element of {size} B");
     [

@@ -57,7 +57,7 @@ pub(super) fn by_hand() -> String {
         let needs = both
             .needs
             .iter()
-            .map(|(place, needed)| format!("ArgumentError::at_least(lengths, {place}, {needed})?;\n"));
+            .map(|(place, least)| format!("ArgumentError::at_least(lengths, {place}, {least})?;\n"));
         let needs: String = needs.collect();
         let types = "Local<TYPE>, ".repeat(*locals);
         let local_views = "&mut [TYPE], ".repeat(*locals);

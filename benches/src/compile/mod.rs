@@ -23,9 +23,9 @@ pub(crate) fn rows() -> Vec<Row> {
 fn measured() -> Result<Vec<Row>, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("usm-bench-compile-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let found = in_folder(&folder);
+    let result = in_folder(&folder);
     std::fs::remove_dir_all(&folder)?;
-    found
+    result
 }
 
 fn in_folder(folder: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
@@ -58,7 +58,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
 
 /// The compiled libraries that the programs name, and the folder of those that these need.
 struct Libraries {
-    named: Vec<(&'static str, PathBuf)>,
+    libraries: Vec<(&'static str, PathBuf)>,
     folder: PathBuf,
 }
 
@@ -70,7 +70,7 @@ fn libraries() -> Result<Libraries, Box<dyn Error>> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
-    let mut named = Vec::new();
+    let mut libraries = Vec::new();
     for line in output.stdout.split(|byte| *byte == b'\n') {
         let Ok(message) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
         for name in ["usm_kernel", "usm_core"] {
@@ -78,13 +78,13 @@ fn libraries() -> Result<Libraries, Box<dyn Error>> {
                 files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rlib"))
             });
             if message["target"]["name"] == name {
-                named.extend(file.map(|file| (name, PathBuf::from(file))));
+                libraries.extend(file.map(|file| (name, PathBuf::from(file))));
             }
         }
     }
-    let one = named.first().and_then(|(_, file)| file.parent()).ok_or("cargo names no library")?;
+    let one = libraries.first().and_then(|(_, file)| file.parent()).ok_or("cargo names no library")?;
     let folder = if one.ends_with("deps") { one.into() } else { one.join("deps") };
-    Ok(Libraries { named, folder })
+    Ok(Libraries { libraries, folder })
 }
 
 /// Seconds of CPU time.
@@ -93,7 +93,7 @@ fn compile(file: &Path, level: &str, folder: &Path, libraries: &Libraries) -> Re
     rustc.args(["--edition", "2024", "--crate-type", "bin", "--emit", "obj", "--cap-lints", "allow"]);
     rustc.arg("-C").arg(format!("opt-level={level}")).arg("--out-dir").arg(folder);
     rustc.arg("-L").arg(format!("dependency={}", libraries.folder.display()));
-    for (name, library) in &libraries.named {
+    for (name, library) in &libraries.libraries {
         rustc.arg("--extern").arg(format!("{name}={}", library.display()));
     }
     let before = of_children();

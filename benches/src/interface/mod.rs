@@ -25,7 +25,7 @@ const FORMAT: &str = "T{f:f0:f:f1:f:f2:f:f3:f:f4:f:f5:f:f6:f:f7:f:f8:f:f9:}";
 
 #[derive(Deserialize)]
 #[allow(dead_code)] // Only the deserialiser reads it, which is what is measured.
-struct Borrowed<'a> {
+struct Fields<'a> {
     data: (u64, bool),
     #[serde(borrow)]
     typestr: &'a str,
@@ -93,10 +93,10 @@ pub(crate) fn rows() -> Vec<Row> {
         &mut [
             ("usm", &mut || dictionary(PLAIN)),
             ("serde_json borrowed struct (JSON)", &mut || {
-                keep(serde_json::from_str::<Borrowed<'_>>(black_box(JSON)).map(|b| b.version));
+                keep(serde_json::from_str::<Fields<'_>>(black_box(JSON)).map(|b| b.version));
             }),
             ("serde-json-core borrowed struct (JSON)", &mut || {
-                keep(serde_json_core::from_str::<Borrowed<'_>>(black_box(JSON)).map(|(b, _)| b.version));
+                keep(serde_json_core::from_str::<Fields<'_>>(black_box(JSON)).map(|(b, _)| b.version));
             }),
             ("serde_json Value (JSON)", &mut || {
                 keep(serde_json::from_str::<serde_json::Value>(black_box(JSON)).is_ok());
@@ -109,10 +109,10 @@ pub(crate) fn rows() -> Vec<Row> {
         &mut [
             ("usm", &mut || dictionary(JSON)),
             ("serde_json borrowed struct", &mut || {
-                keep(serde_json::from_str::<Borrowed<'_>>(black_box(JSON)).map(|b| b.version));
+                keep(serde_json::from_str::<Fields<'_>>(black_box(JSON)).map(|b| b.version));
             }),
             ("serde-json-core borrowed struct", &mut || {
-                keep(serde_json_core::from_str::<Borrowed<'_>>(black_box(JSON)).map(|(b, _)| b.version));
+                keep(serde_json_core::from_str::<Fields<'_>>(black_box(JSON)).map(|(b, _)| b.version));
             }),
         ],
     ));

@@ -22,7 +22,7 @@ const RATIOS: &[(&str, &str, f64)] = &[
 
 /// Prints each goal beside the measured value, to stderr, because `--json` prints only rows.
 pub(super) fn print(rows: &[Row]) {
-    let verdict = |met: bool| if met { "met" } else { "missed" };
+    let verdict = |is_met: bool| if is_met { "met" } else { "missed" };
     for (case, target) in NANOSECONDS {
         match rows.iter().find(|row| row.case == *case) {
             Some(row) => {

@@ -192,11 +192,11 @@ fn measure_stencil(queue: &Queue<HostHeap>, n: usize, groups: bool) -> Row {
     let theirs = || {
         let (a, b) = (black_box(&some), black_box(&mut plain));
         for y in 1..side - 1 {
-            let (above, here, below) =
+            let (above, middle, below) =
                 (&a[(y - 1) * side..][..side], &a[y * side..][..side], &a[(y + 1) * side..][..side]);
             let row = &mut b[y * side..][..side];
             for x in 1..side - 1 {
-                row[x] = 0.2 * (here[x] + here[x - 1] + here[x + 1] + above[x] + below[x]);
+                row[x] = 0.2 * (middle[x] + middle[x - 1] + middle[x + 1] + above[x] + below[x]);
             }
         }
     };
@@ -275,7 +275,7 @@ fn multiplied(queue: &Queue<HostHeap>) -> Row {
     let some: Vec<f32> = values().into_iter().cycle().take(N * N).collect();
     let (a, b, mut c) = (usm(queue, &some), usm(queue, &some), usm(queue, &vec![0.0_f32; N * N]));
     let mut plain = vec![0.0_f32; N * N];
-    let mut packed = vec![[0.0_f32; 32]; N];
+    let mut panel = vec![[0.0_f32; 32]; N];
     let ours = || {
         let range = NdRange::new([N as u64; 2], [16, 16]).expect("the sizes divide");
         let arguments = (N as u64, black_box(&a), black_box(&b), black_box(&mut c));
@@ -284,12 +284,12 @@ fn multiplied(queue: &Queue<HostHeap>) -> Row {
     let theirs = || {
         let (a, b, c) = (black_box(&some), black_box(&some), black_box(&mut plain));
         for columns in (0..N).step_by(32) {
-            for (k, row) in packed.iter_mut().enumerate() {
+            for (k, row) in panel.iter_mut().enumerate() {
                 row.copy_from_slice(&b[k * N + columns..][..32]);
             }
             for rows in (0..N).step_by(4) {
                 let mut sums = [[0.0_f32; 32]; 4];
-                for (k, values) in packed.iter().enumerate() {
+                for (k, values) in panel.iter().enumerate() {
                     for (r, sums) in sums.iter_mut().enumerate() {
                         let factor = a[(rows + r) * N + k];
                         for (sum, value) in sums.iter_mut().zip(values) {

@@ -39,7 +39,7 @@ pub(crate) fn rows() -> Vec<Row> {
         Err(reason) => eprintln!("nrt: without containers: {reason}"),
     }
     match compiled::rows() {
-        Ok(compiled) => rows.extend(compiled),
+        Ok(more) => rows.extend(more),
         Err(reason) => eprintln!("nrt: without compiled code: {reason}"),
     }
     rows
@@ -311,7 +311,7 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
         row("table: alloc+release 64 KiB", PEER, pair(ours, 65536), pair(theirs, 65536)),
         each(row("table: alloc, later release 64 B", PEER, many(ours), many(theirs))),
     ];
-    let aligned =
+    let our_aligned =
         || drop(black_box(MemRef::allocate(Request::new(black_box(64)).align(32)).expect("memory")));
     let their_aligned = || {
         // SAFETY: a valid alignment.
@@ -319,7 +319,7 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
         // SAFETY: the reference just returned.
         unsafe { (theirs.release)(black_box(mi)) };
     };
-    rows.push(row("alloc_aligned(32)+release 64 B", PEER, aligned, their_aligned));
+    rows.push(row("alloc_aligned(32)+release 64 B", PEER, our_aligned, their_aligned));
     switch(own.set_thread_cache, false);
     // SAFETY: no arguments.
     unsafe { (own.drain_thread_cache)() };

@@ -22,19 +22,19 @@ pub(super) fn beside_llvmlite() -> Result<Row, String> {
 
     let (removed_before, before) = reference(&file)?;
     let mut times = Vec::new();
-    let mut removed = 0;
+    let mut removals = 0;
     for _ in 0..51 {
         let mut fresh: Vec<(Cfg, Options)> = modules.clone();
         let start = Instant::now();
-        removed = fresh.iter_mut().map(|(cfg, options)| prune(cfg, options).total()).sum::<usize>();
+        removals = fresh.iter_mut().map(|(cfg, options)| prune(cfg, options).total()).sum::<usize>();
         times.push(start.elapsed().as_nanos() as f64);
     }
     times.sort_by(f64::total_cmp);
     let (_, after) = reference(&file)?;
-    if removed != removed_before {
-        return Err(format!("we remove {removed} operations, llvmlite {removed_before}"));
+    if removals != removed_before {
+        return Err(format!("we remove {removals} operations, llvmlite {removed_before}"));
     }
-    let each = |nanoseconds: f64| nanoseconds / removed as f64;
+    let each = |nanoseconds: f64| nanoseconds / removals as f64;
     let (ours, theirs) = (each(times[times.len() / 2]), each((before + after) / 2.0));
     Ok(Row::new("prune 22 real modules, an operation", "llvmlite's pass", "ns", ours, theirs))
 }
@@ -47,7 +47,7 @@ fn reference(file: &std::path::Path) -> Result<(usize, f64), String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut numbers = text.split_whitespace();
     match (numbers.next().map(str::parse), numbers.next().map(str::parse)) {
-        (Some(Ok(removed)), Some(Ok(nanoseconds))) => Ok((removed, nanoseconds)),
+        (Some(Ok(count)), Some(Ok(nanoseconds))) => Ok((count, nanoseconds)),
         _ => Err(format!("refprune.py: {}", String::from_utf8_lossy(&output.stderr))),
     }
 }

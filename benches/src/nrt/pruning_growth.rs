@@ -25,8 +25,8 @@ pub(super) fn rows() -> Vec<Row> {
             (Method::Extended, 64_000),
         ] {
             let (large, small) = (each_block(&shape(blocks), method), each_block(&shape(SMALL), method));
-            let extended = if method == Method::Extended { "extended, " } else { "" };
-            let case = format!("prune {extended}{blocks} blocks: {name}");
+            let prefix = if method == Method::Extended { "extended, " } else { "" };
+            let case = format!("prune {prefix}{blocks} blocks: {name}");
             rows.push(Row::new(&case, "1,000 blocks", "ns/block", large, small));
         }
     }

@@ -123,8 +123,8 @@ pub(super) fn training(layers: usize, seed: u64) -> Vec<Buffer> {
         let back = turn + (layers - 1 - layer) * BACKWARD;
         for step in 0..FORWARD {
             let (at, size) = (layer * FORWARD + step, activations[step as usize]);
-            let kept = step % 3 == 0;
-            push(at, if kept { back + BACKWARD - step } else { at + 1 + step % 4 }, size);
+            let is_kept = step % 3 == 0;
+            push(at, if is_kept { back + BACKWARD - step } else { at + 1 + step % 4 }, size);
         }
         for step in 0..BACKWARD {
             let (at, size) = (back + step, temporaries[step as usize]);

@@ -58,7 +58,7 @@ pub(super) fn omnimalloc(file: &Path) -> Option<Result<u64, String>> {
     let program = OMNIMALLOC.program()?;
     let budget = BUDGET.as_secs().to_string();
     let arguments = [OsStr::new("-c"), OsStr::new(SCRIPT), file.as_os_str(), OsStr::new(&budget)];
-    let peak = |(_, told): (f64, String)| told.trim().parse().map_err(|_| format!("it said {told:?}"));
+    let peak = |(_, text): (f64, String)| text.trim().parse().map_err(|_| format!("it said {text:?}"));
     Some(limited(&program, arguments.into_iter()).and_then(peak))
 }
 
@@ -77,7 +77,7 @@ fn limited<'a>(program: &OsStr, arguments: impl Iterator<Item = &'a OsStr>) -> R
         .spawn()
         .map_err(|error| error.to_string())?;
     let mut stdout = child.stdout.take();
-    let told = std::thread::spawn(move || {
+    let reader = std::thread::spawn(move || {
         let mut text = String::new();
         let _ = stdout.as_mut().map(|pipe| pipe.read_to_string(&mut text));
         text
@@ -94,8 +94,8 @@ fn limited<'a>(program: &OsStr, arguments: impl Iterator<Item = &'a OsStr>) -> R
         std::thread::sleep(Duration::from_micros(200));
     };
     let seconds = start.elapsed().as_secs_f64();
-    let told = told.join().unwrap_or_default();
-    if status.success() { Ok((seconds, told)) } else { Err(format!("it ended with {status}")) }
+    let text = reader.join().unwrap_or_default();
+    if status.success() { Ok((seconds, text)) } else { Err(format!("it ended with {status}")) }
 }
 
 #[cfg(all(test, unix))]

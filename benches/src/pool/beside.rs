@@ -86,13 +86,13 @@ fn records() -> Vec<Row> {
     contexts[1].keep_history(1024);
     let mut options = PoolOptions::default();
     let plain = Pool::with(&contexts[0], AllocKind::Shared, options);
-    let recorded = Pool::with(&contexts[1], AllocKind::Shared, options);
+    let with_history = Pool::with(&contexts[1], AllocKind::Shared, options);
     options.exact_peak = true;
     let exact = Pool::with(&contexts[2], AllocKind::Shared, options);
     let request = request(4096);
     let times = medians(&mut [
         ("plain", &mut || keep(plain.allocate(&request).expect("memory"))),
-        ("history", &mut || keep(recorded.allocate(&request).expect("memory"))),
+        ("history", &mut || keep(with_history.allocate(&request).expect("memory"))),
         ("exact peak", &mut || keep(exact.allocate(&request).expect("memory"))),
     ]);
     vec![

@@ -32,7 +32,7 @@ fn one_and_two(pair: impl Fn() + Sync) -> (f64, f64) {
         (time, begin..Clock::Wall.now())
     };
     let (mut one, mut two) = (Vec::new(), Vec::new());
-    let (begin, end) = (Meeting::default(), Meeting::default());
+    let (begin, end) = (SpinBarrier::default(), SpinBarrier::default());
     let of_other = Mutex::new(0..0);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -63,9 +63,9 @@ fn one_and_two(pair: impl Fn() + Sync) -> (f64, f64) {
 
 /// Where two threads wait for each other without sleep: waking one takes longer than a batch.
 #[derive(Default)]
-struct Meeting(AtomicUsize);
+struct SpinBarrier(AtomicUsize);
 
-impl Meeting {
+impl SpinBarrier {
     fn meet(&self, round: usize) {
         self.0.fetch_add(1, Ordering::AcqRel);
         while self.0.load(Ordering::Acquire) < 2 * round {
@@ -117,7 +117,7 @@ fn passed_on<T: Send>(allocate: &dyn Fn() -> T, free: &(dyn Fn(T) + Sync)) -> f6
     // Batches, because the channel itself costs more than a block.
     let (sender, receiver) = sync_channel::<Vec<T>>(16);
     let time = thread::scope(|scope| {
-        let freeing = scope.spawn(move || {
+        let worker = scope.spawn(move || {
             let mut time = 0;
             for batch in receiver {
                 let start = Clock::Thread.now();
@@ -135,7 +135,7 @@ fn passed_on<T: Send>(allocate: &dyn Fn() -> T, free: &(dyn Fn(T) + Sync)) -> f6
             sender.send(batch).expect("a receiver");
         }
         drop(sender);
-        time + freeing.join().expect("no panic")
+        time + worker.join().expect("no panic")
     });
     time as f64 / f64::from(BLOCKS)
 }

@@ -40,10 +40,10 @@ pub(super) fn rows() -> Vec<Row> {
     for delay in DELAYS {
         let ratios: Vec<(String, Replay)> =
             traces.iter().map(|(name, steps)| (name.clone(), replayed(steps, delay))).collect();
-        let held = |(_, replay): &(String, Replay)| replay.ratio;
+        let ratio = |(_, replay): &(String, Replay)| replay.ratio;
         let case = |what: &str| format!("{} traces, k = {delay}: reserved, {what}", ratios.len());
-        let worst = ratios.iter().map(held).fold(1.0, f64::max);
-        rows.push(Row::new(&case("mean"), "live", "ratio", mean(ratios.iter().map(held)), 1.0));
+        let worst = ratios.iter().map(ratio).fold(1.0, f64::max);
+        rows.push(Row::new(&case("mean"), "live", "ratio", mean(ratios.iter().map(ratio)), 1.0));
         rows.push(Row::new(&case("worst"), "live", "ratio", worst, 1.0));
         let few = ratios.iter().filter(|(name, _)| delay > 0 && FEW_WAITS.contains(&&**name));
         rows.extend(few.map(|(name, replay)| {

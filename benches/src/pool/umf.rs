@@ -29,10 +29,10 @@ pub(super) struct Umf {
 impl Umf {
     /// The pool of the library that `USM_UMF_LIBRARY` names; none, with the reason on a line.
     pub(super) fn load() -> Option<Self> {
-        let made = std::env::var_os("USM_UMF_LIBRARY")
+        let pool = std::env::var_os("USM_UMF_LIBRARY")
             .ok_or_else(|| "USM_UMF_LIBRARY is not set".to_owned())
             .and_then(|path| Self::of(path.as_ref()));
-        made.inspect_err(|reason| eprintln!("skipped: UMF: {reason}")).ok()
+        pool.inspect_err(|reason| eprintln!("skipped: UMF: {reason}")).ok()
     }
 
     fn of(path: &std::path::Path) -> Result<Self, String> {

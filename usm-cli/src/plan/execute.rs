@@ -7,7 +7,7 @@ use serde::Serialize;
 use usm_core::QueueOrder;
 use usm_plan::Report;
 use usm_pool::arena::ArenaError;
-use usm_pool::execute::{Checked, Moved, Network, Pool};
+use usm_pool::execute::{ConstantStats, Network, Pool, ReadCounts};
 use usm_pool::{Graph, Plan, Problem, TensorKind};
 
 use super::Arguments;
@@ -67,13 +67,14 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
     let arena_error = |error: ArenaError| Error::unable(error).in_field("--run");
     let queue = context.queue(plan.queue).map_err(Error::unable)?;
     let network = Network::new(graph, problem, plan, &queue).map_err(arena_error)?;
-    let stream = |number: u32| -> Result<(Pool, Checked), ArenaError> {
+    let stream = |number: u32| -> Result<(Pool, ReadCounts), ArenaError> {
         let queue = network_queue(&context, plan.queue)?;
         let mut stream = network.stream(&queue, number)?;
         Ok((stream.pool(), stream.run()?))
     };
     let ran = threads::run_streams(arguments.streams, stream);
-    let Moved { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } = network.moved();
+    let ConstantStats { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } =
+        network.constant_stats();
     let constants = ConstantsReport { count, transfers, host_bytes_before, host_bytes_after, device_bytes };
     let mut report = RunReport {
         device: backends::name(context.info()),

@@ -52,16 +52,17 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         let excuse = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
         row("peak", format!("{excuse} fit in {}", output::bytes(capacity)));
     }
-    let several = plan.memories.len() > 1 || plan.placed.is_some();
+    let several = plan.memories.len() > 1 || plan.memory_plan.is_some();
     for (at, used) in plan.memories.iter().enumerate().filter(|_| several) {
-        let bound = plan.placed.as_ref().map_or_else(String::new, |placement| match placement.bounds[at].0 {
-            bound if bound == used.peak => ", placement proven".to_owned(),
-            bound => format!(", bound {}", output::bytes(bound)),
-        });
+        let bound =
+            plan.memory_plan.as_ref().map_or_else(String::new, |placement| match placement.bounds[at].0 {
+                bound if bound == used.peak => ", placement proven".to_owned(),
+                bound => format!(", bound {}", output::bytes(bound)),
+            });
         let name = EscapedText(used.memory.name_in(graph.as_ref())).to_string();
         row(&name, format!("{}, {} buffers{bound}", output::bytes(used.peak), used.buffers));
     }
-    if let Some(placement) = &plan.placed {
+    if let Some(placement) = &plan.memory_plan {
         let bound = match placement.cost_bound {
             bound if bound == placement.cost => "the least, proven".to_owned(),
             bound => format!("none of these buffers costs less than {bound}"),

@@ -164,8 +164,8 @@ impl Report {
             lower_bound: plan.lower_bound,
             buffers: plan.buffers() as u64,
             optimal: u64::from(plan.optimal()),
-            cost: plan.placed.as_ref().map_or(0, |placement| placement.cost),
-            cost_bound: plan.placed.as_ref().map_or(0, |placement| placement.cost_bound),
+            cost: plan.memory_plan.as_ref().map_or(0, |placement| placement.cost),
+            cost_bound: plan.memory_plan.as_ref().map_or(0, |placement| placement.cost_bound),
         }
     }
 

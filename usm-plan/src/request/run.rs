@@ -281,7 +281,7 @@ impl Request {
         let has_limits = self.device_memory.is_some() || self.max_alloc.is_some();
         outcome.plan.strategy == Strategy::WholeBuffer
             && special
-            && outcome.plan.placed.is_none()
+            && outcome.plan.memory_plan.is_none()
             && !has_limits
             && self.strategy == Strategy::WholeBuffer
     }

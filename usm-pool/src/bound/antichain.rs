@@ -77,7 +77,8 @@ fn antichain_of(
         return Ok(None);
     }
     let reachable = network.reachable(source);
-    let mut set: Vec<usize> = (0..n).filter(|&k| reachable[k] && !reachable[n + k]).map(|k| order[k]).collect();
+    let mut set: Vec<usize> =
+        (0..n).filter(|&k| reachable[k] && !reachable[n + k]).map(|k| order[k]).collect();
     // If the relation is no order, the set may have pairs without conflict: drops buffers that do
     // not conflict with all earlier ones.
     let mut antichain: Vec<usize> = Vec::with_capacity(set.len());

@@ -178,7 +178,9 @@ pub(crate) fn out_of_order_until(
     stop: &dyn Fn() -> bool,
 ) -> Result<(ConflictGraph, bool), Error> {
     let relation = if reach.is_incomplete { None } else { strictly_before(blocks, reach, stop)? };
-    let Some(mut before) = relation else { return Ok((ConflictGraph::complete(blocks.blocks().len())?, false)) };
+    let Some(mut before) = relation else {
+        return Ok((ConflictGraph::complete(blocks.blocks().len())?, false));
+    };
     before.or_transpose();
     before.complement();
     Ok((before, true))

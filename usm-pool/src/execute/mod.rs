@@ -32,7 +32,7 @@ use truth::Truth;
 /// The constants of a run. Bytes are those that the context counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Moved {
+pub struct ConstantStats {
     /// Number of constants with content.
     pub count: usize,
     /// How many moved from host memory to device memory.
@@ -62,7 +62,7 @@ pub struct Pool {
 /// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct ReadCounts {
     /// Reads of a tensor by an operator, and of an output by the caller.
     pub reads: u64,
     /// Reads that did not find the tensor's content.
@@ -89,7 +89,7 @@ pub struct Checked {
 /// let mut stream = network.stream(&queue, 0)?;
 /// let checked = stream.run()?;
 /// assert_eq!((checked.reads, checked.wrong), (2, 0));
-/// assert_eq!(network.moved().device_bytes, 256);
+/// assert_eq!(network.constant_stats().device_bytes, 256);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub struct Network<'a, B: Backend> {
@@ -99,7 +99,7 @@ pub struct Network<'a, B: Backend> {
     /// For each tensor of the graph.
     rows: Vec<Option<Row>>,
     constants: Constants<B>,
-    counts: Moved,
+    counts: ConstantStats,
 }
 
 impl<B: Backend> fmt::Debug for Network<'_, B> {
@@ -148,7 +148,7 @@ impl<'a, B: Backend + 'static> Network<'a, B> {
         let (constants, transfer) = builder.transfer(queue, context, readers)?;
         context.collect();
         let after = bytes(context);
-        let counts = Moved {
+        let counts = ConstantStats {
             count,
             transfers: transfer.moved,
             host_bytes_before,
@@ -160,7 +160,7 @@ impl<'a, B: Backend + 'static> Network<'a, B> {
 
     /// The constants of the run.
     #[must_use]
-    pub fn moved(&self) -> Moved {
+    pub fn constant_stats(&self) -> ConstantStats {
         self.counts
     }
 
@@ -261,9 +261,9 @@ impl<B: Backend + 'static> Stream<'_, B> {
     ///
     /// # Errors
     /// The device's. Wrong content is no error; it is counted.
-    pub fn run(&mut self) -> Result<Checked, ArenaError> {
+    pub fn run(&mut self) -> Result<ReadCounts, ArenaError> {
         let Network { graph, plan, .. } = self.network;
-        let mut tally = Checked::default();
+        let mut tally = ReadCounts::default();
         let mut wrong = BTreeSet::new();
         self.truth = Truth::default();
         for tensor in schedule::filled_before_the_run(graph) {

@@ -89,7 +89,8 @@ impl Graph {
         let is_rewritten = |family: &Vec<usize>| {
             let nodes = || family.iter().map(|&member| &self.tensors[member]);
             let written_members = || family.iter().copied().filter(|&member| self.is_written(member));
-            let writes = || written_members().filter_map(|member| Some((member, self.tensors[member].producer?)));
+            let writes =
+                || written_members().filter_map(|member| Some((member, self.tensors[member].producer?)));
             let first_read = nodes().filter_map(|node| node.users.first().copied()).min();
             let last_write = writes().map(|(_, op)| op).max();
             if first_read.zip(last_write).is_some_and(|(read, write)| read < write) {

@@ -17,7 +17,7 @@ use core::cmp::Reverse;
 use super::{evicted, plan_in, shared_bound};
 use crate::Error;
 use crate::graph::{Graph, Space};
-use crate::plan::{Memory, Placed, Plan};
+use crate::plan::{Memory, MemoryPlan, Plan};
 use crate::planner::{Options, Strategy};
 use crate::problem::Problem;
 use crate::sort;
@@ -232,7 +232,8 @@ impl Model {
         let mut is_whole = true;
         for &i in order {
             let item = &self.items[i];
-            let Some(&room) = item.candidates.iter().find(|&&at| loads[at].holds(item, self.limits[at])) else {
+            let Some(&room) = item.candidates.iter().find(|&&at| loads[at].holds(item, self.limits[at]))
+            else {
                 is_whole = false;
                 more[i] = u128::MAX;
                 continue;
@@ -350,7 +351,7 @@ fn finish(
         (plan.lower_bound, plan.certificate) = crate::planner::bound(problem, options)?;
     }
     plan.placement = home.into_iter().map(|memory| Memory::Own(memory as u8)).collect();
-    plan.placed = Some(Placed { cost: bound::whole(choice.cost), cost_bound, times, bounds });
+    plan.memory_plan = Some(MemoryPlan { cost: bound::whole(choice.cost), cost_bound, times, bounds });
     plan.fill(problem);
     Ok(*plan)
 }

@@ -77,7 +77,7 @@ pub fn plan_graph_with(
                 Err(error) => return Err(error),
             },
         };
-        let key = |plan: &Plan| (plan.placed.as_ref().map(|placed| placed.cost), plan.peak);
+        let key = |plan: &Plan| (plan.memory_plan.as_ref().map(|memory_plan| memory_plan.cost), plan.peak);
         if best.as_ref().is_none_or(|(_, least)| key(&plan) < key(least)) {
             best = Some((problem, plan));
         }

@@ -367,7 +367,8 @@ fn solve(
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
     // Joined buffers take less time than a skyline, and make the better plan where they make one.
-    let merged_plan = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
+    let merged_plan =
+        if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
     let used = merged_plan.as_ref().map_or(0, |(_, nodes)| *nodes);
     // A skyline rarely improves a plan within a tenth of the target.
     let is_close = |offsets: &[u64]| instance.peak(offsets) / 11 <= target / 10;
@@ -387,7 +388,8 @@ fn solve(
         None => (strategy, offsets),
     };
     let (peak, count) = (instance.peak(&offsets), instance.buffers.len() as u64);
-    let may_improve = portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
+    let may_improve =
+        portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
     let stop = || options.stop.is_some_and(|stop| stop());
     match may_improve.then(|| portfolio::simple_plan_below(instance, target, peak, &stop)).flatten() {
         Some((strategy, offsets)) => (strategy, offsets, outcome),

@@ -7,12 +7,12 @@
 
 mod forced;
 mod improve;
+mod key_set;
 mod lists;
 mod lives;
 mod parts;
 mod permits;
 mod reach;
-mod seen;
 mod series;
 mod side;
 mod walk;
@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use self::improve::Incumbent;
 use self::lives::Lives;
-use self::reach::{Refutation, Budget};
+use self::reach::{Budget, Refutation};
 use crate::alias::{Blocks, InPlace};
 use crate::bound;
 use crate::graph::{Graph, GraphError};
@@ -125,7 +125,12 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
     let original_bound = heaviest_cut(graph, in_place)?;
     let identity = || (0..n).collect();
     if !graph.loops().is_empty() {
-        return Ok(Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None });
+        return Ok(Reordered {
+            order: identity(),
+            bound: original_bound,
+            given: original_bound,
+            every_order: None,
+        });
     }
     let lives = Lives::new(graph)?;
     let (mut bound, op) = forced::heaviest_operator(&lives);
@@ -133,7 +138,8 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
     // No lists: already the first or the last set of finished operators exceeds it.
     let refutation = (at_an_end > bound).then(Refutation::default);
     bound = bound.max(at_an_end);
-    let mut best = Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None };
+    let mut best =
+        Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None };
     let mut lowest = Incumbent { order: lists::given(&lives), peak: u64::MAX, bound, refutation };
     let mut consider = |order: &[u32]| -> Result<(), Error> {
         let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();

@@ -103,11 +103,11 @@ impl Spans {
             self.0.insert(from, span);
             return true;
         }
-        let joined = (span.0.min(self.0[from].0), span.1.max(self.0[from + count - 1].1));
-        if self.0[from] == joined {
+        let hull = (span.0.min(self.0[from].0), span.1.max(self.0[from + count - 1].1));
+        if self.0[from] == hull {
             return false;
         }
-        self.0[from] = joined;
+        self.0[from] = hull;
         self.0.drain(from + 1..from + count);
         true
     }
@@ -116,11 +116,11 @@ impl Spans {
     fn join(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|next, last| {
-            let joined = next.0 <= last.1;
-            if joined {
+            let overlaps = next.0 <= last.1;
+            if overlaps {
                 last.1 = last.1.max(next.1);
             }
-            joined
+            overlaps
         });
     }
 }
@@ -227,16 +227,16 @@ impl<'a> TimeTree<'a> {
         let mut best: Option<(u64, u64)> = None;
         let offset = loop {
             // The lists move the offset up in turn, until none does.
-            let (mut still, mut turn) = (0, 0);
-            while still < lists.len() {
+            let (mut stable_count, mut turn) = (0, 0);
+            while stable_count < lists.len() {
                 let (list, place) = lists[turn];
                 let spans = self.spans(list);
                 let mut place = skip(spans, place, at);
-                still += 1;
+                stable_count += 1;
                 while let Some(&(_, end)) = spans.get(place).filter(|span| span.0 < at.saturating_add(size)) {
                     if end > at {
                         at = align_up(end, alignment).unwrap_or(u64::MAX);
-                        still = 1;
+                        stable_count = 1;
                     }
                     place += 1;
                 }

@@ -40,14 +40,14 @@ pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
 pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
     let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();
-    let (mut work, mut late) = (0, false);
-    for (placed, &buffer) in order.iter().enumerate() {
-        if !late && until.is_exhausted(placed, work) {
+    let (mut work, mut is_late) = (0, false);
+    for (count, &buffer) in order.iter().enumerate() {
+        if !is_late && until.is_exhausted(count, work) {
             if !until.on_top {
                 return None;
             }
             // From now on each request gets a new buffer.
-            late = true;
+            is_late = true;
         }
         let item = &instance.buffers[buffer as usize];
         if !instance.occupies(buffer as usize) {
@@ -58,17 +58,17 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
         let place = |entry: &Entry| match instance.conflicts {
             None => entry.place(life),
             Some(graph) => {
-                let taken = entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize));
-                (!taken).then_some(0)
+                let is_used = entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize));
+                (!is_used).then_some(0)
             }
         };
         // Entries are in descending size, so the last free one is the smallest.
         let large = entries.partition_point(|entry| entry.size >= item.size);
-        let pooled = if late { large } else { 0 };
-        let found = (pooled..large).rev().find_map(|at| Some((at, place(&entries[at])?)));
-        work += (large - found.map_or(0, |found| found.0)) as u64;
-        let (at, before) = match found {
-            Some(found) => found,
+        let first = if is_late { large } else { 0 };
+        let reuse = (first..large).rev().find_map(|at| Some((at, place(&entries[at])?)));
+        work += (large - reuse.map_or(0, |pair| pair.0)) as u64;
+        let (at, before) = match reuse {
+            Some(pair) => pair,
             None => {
                 total = total.saturating_add(item.size);
                 if total > until.limit {

@@ -10,7 +10,7 @@ use usm_core::{
     Pending, Request, Result,
 };
 
-use super::choice::{self, Demand, Given, Ground, Refusal};
+use super::choice::{self, Demand, Grant, Ground, Refusal};
 use super::classes::Ticket;
 use super::space::Space;
 #[cfg(feature = "std")]
@@ -32,12 +32,12 @@ impl<B: Backend + 'static> Pool<B> {
     }
 
     /// A block, after the callback if none is left.
-    fn choose(&self, demand: &Demand, requested: u64) -> core::result::Result<Given<Pending<B>>, Error> {
+    fn choose(&self, demand: &Demand, requested: u64) -> core::result::Result<Grant<Pending<B>>, Error> {
         let shared = self.shared();
         let mut calls = 0..3;
         loop {
             let error = match choice::allocate(shared, demand) {
-                Ok(given) => return Ok(given),
+                Ok(grant) => return Ok(grant),
                 Err(Refusal::Exhausted) => self.exhausted(requested),
                 Err(Refusal::Memory(error)) => error,
             };
@@ -70,9 +70,9 @@ impl<B: Backend + 'static> Pool<B> {
         if !cache.begin() {
             return None;
         }
-        let taken = cache.bins().take(&shared.table, size, alignment as u64, self.queue);
+        let hit = cache.bins().take(&shared.table, size, alignment as u64, self.queue);
         cache.end();
-        let bins::Taken { ticket, block } = taken?;
+        let bins::CachedBlock { ticket, block } = hit?;
         Some(self.own_cached(ticket, block, request.size as u64, cache))
     }
 
@@ -117,11 +117,11 @@ impl<B: Backend + 'static> Pool<B> {
     #[inline(never)]
     fn find_slowly(&self, request: &Request) -> core::result::Result<Own<B>, Box<Result<Allocation<B>>>> {
         let shared = self.shared();
-        let found = self.checked_demand(request).and_then(|(layout, demand)| {
+        let result = self.checked_demand(request).and_then(|(layout, demand)| {
             let _entered = segment::admit(&shared.context)?;
             self.find_block(&demand, layout.size() as u64)
         });
-        match found {
+        match result {
             Ok(own) if shared.watch.is_recorded() => {
                 let alignment = request.layout().map_or(1, |layout| layout.align());
                 let allocation = self.allocation(own, request.size, alignment);
@@ -174,27 +174,27 @@ impl<B: Backend + 'static> Pool<B> {
         let cache = caches(shared).then(|| threads::open(shared.id, &self.shared)).flatten();
         #[cfg(feature = "std")]
         if let Some(cache) = cache {
-            let kept = cache.enter(|bins| {
+            let ticket = cache.enter(|bins| {
                 let own = bins.take(table, demand.size, demand.alignment, demand.queue);
-                let stored = || shared.with(|space| space.take_stored(demand, bins));
-                own.map(|taken| taken.ticket).or_else(stored)
+                let take_stored = || shared.with(|space| space.take_stored(demand, bins));
+                own.map(|block| block.ticket).or_else(take_stored)
             });
-            let kept = kept.flatten().and_then(|ticket| Some((ticket, table.get(ticket.slot())?)));
-            if let Some((ticket, block)) = kept {
+            let hit = ticket.flatten().and_then(|ticket| Some((ticket, table.get(ticket.slot())?)));
+            if let Some((ticket, block)) = hit {
                 return Ok(self.own_cached(ticket, block, bytes, cache));
             }
             if demand.size > classes::SMALL {
                 // Large blocks may merge to one that fits.
                 let large = cache.enter(|bins| bins.empty(table, true)).unwrap_or(bins::Chain::new());
                 if !large.is_empty() {
-                    shared.take_in(|space, gone| space.take_chain(large, gone));
+                    shared.take_in(|space, garbage| space.take_chain(large, garbage));
                 }
             }
         }
-        let given = self.choose(demand, bytes)?;
-        let block = table.get(given.slot).ok_or(ErrorKind::SizeOverflow)?;
-        table.set_uses(given.slot, given.uses);
-        let ticket = Ticket::new(given.slot, block.size.get());
+        let grant = self.choose(demand, bytes)?;
+        let block = table.get(grant.slot).ok_or(ErrorKind::SizeOverflow)?;
+        table.set_uses(grant.slot, grant.uses);
+        let ticket = Ticket::new(grant.slot, block.size.get());
         let count_in_space = || {
             shared.with(|space| space.flow.allocate(bytes));
             self.own(ticket, block, bytes, shared.shared_counters.ids.add_shared(1))

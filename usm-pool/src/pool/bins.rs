@@ -35,7 +35,7 @@ pub(crate) fn room_of_store(reserved: u64) -> u64 {
 pub(crate) const BATCH: (u32, u64) = (16, 64 << 10);
 
 /// A block that left a list.
-pub(crate) struct Taken<'t> {
+pub(crate) struct CachedBlock<'t> {
     pub(crate) ticket: Ticket,
     pub(crate) block: &'t Block,
 }
@@ -43,8 +43,8 @@ pub(crate) struct Taken<'t> {
 /// What owners did: sums of bytes as requested, and numbers of blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    pub(crate) allocated: Num64,
-    pub(crate) freed: Num64,
+    pub(crate) allocated_bytes: Num64,
+    pub(crate) freed_bytes: Num64,
     pub(crate) allocations: Num64,
     pub(crate) frees: Num64,
 }
@@ -52,8 +52,8 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) const fn new() -> Self {
         Self {
-            allocated: Num64::new(0),
-            freed: Num64::new(0),
+            allocated_bytes: Num64::new(0),
+            freed_bytes: Num64::new(0),
             allocations: Num64::new(0),
             frees: Num64::new(0),
         }
@@ -61,34 +61,34 @@ impl Flow {
 
     #[inline(always)]
     pub(crate) fn allocate(&self, bytes: u64) {
-        self.allocated.add(bytes);
+        self.allocated_bytes.add(bytes);
         self.allocations.add(1);
     }
 
     #[inline(always)]
     pub(crate) fn free(&self, bytes: u64) {
-        self.freed.add(bytes);
+        self.freed_bytes.add(bytes);
         self.frees.add(1);
     }
 
     /// Adds those of another one.
     pub(crate) fn add(&self, other: &Self) {
-        self.allocated.add(other.allocated.get());
-        self.freed.add(other.freed.get());
+        self.allocated_bytes.add(other.allocated_bytes.get());
+        self.freed_bytes.add(other.freed_bytes.get());
         self.allocations.add(other.allocations.get());
         self.frees.add(other.frees.get());
     }
 
     #[cfg(feature = "std")]
     pub(crate) fn clear(&self) {
-        for number in [&self.allocated, &self.freed, &self.allocations, &self.frees] {
+        for number in [&self.allocated_bytes, &self.freed_bytes, &self.allocations, &self.frees] {
             number.set(0);
         }
     }
 
     /// Bytes allocated and not freed, as far as both are seen.
     pub(crate) fn live(&self) -> u64 {
-        self.allocated.get().saturating_sub(self.freed.get())
+        self.allocated_bytes.get().saturating_sub(self.freed_bytes.get())
     }
 }
 
@@ -176,12 +176,12 @@ impl Bins {
         size: u64,
         alignment: u64,
         queue: Order,
-    ) -> Option<Taken<'t>> {
+    ) -> Option<CachedBlock<'t>> {
         let bin = bin_of(size);
         let fits = self.bins[bin].head.get() != NONE && (size <= SMALL || self.bins[bin].size.get() == size);
         if fits {
-            if let Some(taken) = self.take_of(table, bin, alignment, queue) {
-                return Some(taken);
+            if let Some(hit) = self.take_of(table, bin, alignment, queue) {
+                return Some(hit);
             }
         }
         if size > SMALL { None } else { self.take_larger(table, bin, alignment, queue) }
@@ -195,7 +195,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<Taken<'t>> {
+    ) -> Option<CachedBlock<'t>> {
         // The wasted part of a block stays a few percent.
         let last = (bin + BEYOND.min(bin as u32 / 8) as usize).min(CLASSES - 1);
         (bin + 1..=last).find_map(|bin| match self.bins[bin].head.get() {
@@ -211,7 +211,7 @@ impl Bins {
         bin: usize,
         alignment: u64,
         queue: Order,
-    ) -> Option<Taken<'t>> {
+    ) -> Option<CachedBlock<'t>> {
         let mut place = &self.bins[bin].head;
         for _ in 0..LOOKS {
             let slot = place.get();
@@ -219,7 +219,7 @@ impl Bins {
             if block.is_ready_for(queue.code()) && block.address.get() & (alignment - 1) == 0 {
                 place.set(block.next.get());
                 self.removed(block);
-                return Some(Taken { ticket: Ticket::of_bin(slot, bin), block });
+                return Some(CachedBlock { ticket: Ticket::of_bin(slot, bin), block });
             }
             place = &block.next;
         }

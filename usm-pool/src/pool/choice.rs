@@ -83,7 +83,7 @@ pub(crate) struct Demand {
 
 /// A block for its owner, with the operations that its first work follows.
 #[derive(Debug)]
-pub(crate) struct Given<U> {
+pub(crate) struct Grant<U> {
     pub(crate) slot: u32,
     pub(crate) address: u64,
     pub(crate) uses: U,
@@ -97,34 +97,34 @@ pub(crate) enum Refusal<E> {
     Memory(E),
 }
 
-type Answer<G> = Result<Given<<G as Ground>::Uses>, Refusal<<G as Ground>::Error>>;
+type Answer<G> = Result<Grant<<G as Ground>::Uses>, Refusal<<G as Ground>::Error>>;
 
 /// Gives a block of the space, or says why not.
 pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     let at_once = ready(ground, demand, true)
         .or_else(|| follow(ground, demand, BETTER, Reuse::Ready))
         .or_else(|| ready(ground, demand, false));
-    if let Some(given) = at_once {
-        return Ok(given);
+    if let Some(grant) = at_once {
+        return Ok(grant);
     }
-    let mut gathered = false;
+    let mut has_gathered = false;
     for _ in 0..PATIENCE {
-        if let Some(given) = search(ground, demand) {
-            return Ok(given);
+        if let Some(grant) = search(ground, demand) {
+            return Ok(grant);
         }
-        if !core::mem::replace(&mut gathered, true) {
+        if !core::mem::replace(&mut has_gathered, true) {
             ground.gather();
             continue;
         }
-        let first = ground.with(|space| !core::mem::replace(&mut space.growing, true));
+        let first = ground.with(|space| !core::mem::replace(&mut space.is_growing, true));
         if first {
             break;
         }
         ground.pause();
     }
-    let _growing = Growing(ground);
+    let _growing = GrowthGuard(ground);
     let refusal = match grow(ground, demand) {
-        Ok(given) => return Ok(given),
+        Ok(grant) => return Ok(grant),
         Err(refusal) => refusal,
     };
     let may_wait = match &refusal {
@@ -133,36 +133,36 @@ pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     };
     if demand.reuse == Reuse::Follow && may_wait {
         // What does not fit beside pending blocks may fit in their place. One wait for all.
-        let waiting = ground.with(Space::detach_all_waiting);
-        if waiting.is_empty() && matches!(refusal, Refusal::Memory(_)) {
+        let pending_blocks = ground.with(Space::detach_all_waiting);
+        if pending_blocks.is_empty() && matches!(refusal, Refusal::Memory(_)) {
             // The driver would say the same again.
             return Err(refusal);
         }
-        ground.wait(&waiting);
-        attach_all(ground, waiting);
+        ground.wait(&pending_blocks);
+        attach_all(ground, pending_blocks);
         ground.gather();
         collect(ground);
-        if let Some(given) = search(ground, demand) {
-            return Ok(given);
+        if let Some(grant) = search(ground, demand) {
+            return Ok(grant);
         }
         return grow(ground, demand);
     }
     Err(refusal)
 }
 
-struct Growing<'g, G: Ground>(&'g G);
+struct GrowthGuard<'g, G: Ground>(&'g G);
 
-impl<G: Ground> Drop for Growing<'_, G> {
+impl<G: Ground> Drop for GrowthGuard<'_, G> {
     fn drop(&mut self) {
-        self.0.with(|space| space.growing = false);
+        self.0.with(|space| space.is_growing = false);
     }
 }
 
 /// Any block that fits, without more memory.
-fn search<G: Ground>(ground: &G, demand: &Demand) -> Option<Given<G::Uses>> {
+fn search<G: Ground>(ground: &G, demand: &Demand) -> Option<Grant<G::Uses>> {
     let follow = || follow(ground, demand, ASKED, demand.reuse);
-    if let Some(given) = follow() {
-        return Some(given);
+    if let Some(grant) = follow() {
+        return Some(grant);
     }
     collect(ground);
     ready(ground, demand, false).or_else(follow)
@@ -170,101 +170,101 @@ fn search<G: Ground>(ground: &G, demand: &Demand) -> Option<Given<G::Uses>> {
 
 /// A block whose operations are none, or of the demand's own queue. With `asks` none, if a smaller
 /// one may be complete.
-fn ready<G: Ground>(ground: &G, demand: &Demand, asks: bool) -> Option<Given<G::Uses>> {
-    let mut gone = Vec::new();
-    let (slot, uses, given) = ground.with(|space| {
+fn ready<G: Ground>(ground: &G, demand: &Demand, asks: bool) -> Option<Grant<G::Uses>> {
+    let mut garbage = Vec::new();
+    let (slot, uses, address) = ground.with(|space| {
         let slot = space.detach_ready(demand.queue, demand.size, demand.alignment, asks)?;
         let uses = space.take_uses(slot);
         let (address, has_front, has_back) = space.cut(slot, demand.size, demand.alignment);
         let at_once = uses.order() == Order::Idle || !(has_front || has_back);
         if at_once {
-            space.give(slot, demand.size, demand.alignment, || Travel::NONE, &mut gone);
+            space.give(slot, demand.size, demand.alignment, || Travel::NONE, &mut garbage);
         }
         Some((slot, uses, at_once.then_some(address)))
     })?;
-    match given {
-        Some(address) => Some(Given { slot, address, uses }),
+    match address {
+        Some(address) => Some(Grant { slot, address, uses }),
         None => Some(give(ground, demand, slot, uses)),
     }
 }
 
 /// Gives a detached block. What is cut off keeps copies of its operations.
-fn give<G: Ground>(ground: &G, demand: &Demand, slot: u32, uses: G::Uses) -> Given<G::Uses> {
+fn give<G: Ground>(ground: &G, demand: &Demand, slot: u32, uses: G::Uses) -> Grant<G::Uses> {
     let mut rest = [Some(ground.copy(&uses)), Some(ground.copy(&uses))].into_iter().flatten();
-    let mut gone = Vec::new();
+    let mut garbage = Vec::new();
     let address = ground.with(|space| {
         let (address, ..) = space.cut(slot, demand.size, demand.alignment);
         let next = || rest.next().unwrap_or(Travel::NONE);
-        space.give(slot, demand.size, demand.alignment, next, &mut gone);
+        space.give(slot, demand.size, demand.alignment, next, &mut garbage);
         address
     });
-    Given { slot, address, uses }
+    Grant { slot, address, uses }
 }
 
 /// A block that other work has used: of `count` the smallest whose work is complete; else, where
 /// `reuse` allows it, the smallest.
-fn follow<G: Ground>(ground: &G, demand: &Demand, count: usize, reuse: Reuse) -> Option<Given<G::Uses>> {
-    let waiting = ground.with(|space| space.detach_waiting(demand.size, demand.alignment, count));
-    let (mut chosen, mut others) = (None, Vec::new());
+fn follow<G: Ground>(ground: &G, demand: &Demand, count: usize, reuse: Reuse) -> Option<Grant<G::Uses>> {
+    let pending_blocks = ground.with(|space| space.detach_waiting(demand.size, demand.alignment, count));
+    let (mut choice, mut others) = (None, Vec::new());
     let mut complete = Vec::new();
-    for (slot, uses) in waiting {
-        let status = if chosen.is_some() { Status::Pending } else { ground.status(&uses) };
+    for (slot, uses) in pending_blocks {
+        let status = if choice.is_some() { Status::Pending } else { ground.status(&uses) };
         if status == Status::Complete {
-            chosen = Some((slot, Travel::NONE));
+            choice = Some((slot, Travel::NONE));
             complete.push(uses);
         } else {
             others.push((slot, uses, status));
         }
     }
     let mut waits = false;
-    if chosen.is_none() && reuse == Reuse::Follow {
+    if choice.is_none() && reuse == Reuse::Follow {
         if let Some(first) = others.iter().position(|(.., status)| *status == Status::Pending) {
             let (slot, uses, _) = others.remove(first);
-            chosen = Some((slot, uses));
+            choice = Some((slot, uses));
             waits = true;
         }
     }
-    let mut gone = Vec::new();
+    let mut garbage = Vec::new();
     ground.with(|space| {
         space.counters.waits += u64::from(waits);
-        space.counters.cross_queue += u64::from(chosen.is_some());
+        space.counters.cross_queue += u64::from(choice.is_some());
         for (slot, uses, status) in others {
             match status {
                 Status::Failed => space.quarantine(slot, uses),
-                _ => space.attach(slot, uses, &mut gone),
+                _ => space.attach(slot, uses, &mut garbage),
             }
         }
     });
-    let (slot, uses) = chosen?;
+    let (slot, uses) = choice?;
     Some(give(ground, demand, slot, uses))
 }
 
 /// Asks all operations on free blocks of the space, and merges neighbours.
 pub(crate) fn collect<G: Ground>(ground: &G) {
-    let waiting = ground.with(Space::detach_all_waiting);
-    attach_all(ground, waiting);
-    let mut gone = Vec::new();
-    ground.with(|space| space.merge_all(&mut gone));
+    let pending_blocks = ground.with(Space::detach_all_waiting);
+    attach_all(ground, pending_blocks);
+    let mut garbage = Vec::new();
+    ground.with(|space| space.merge_all(&mut garbage));
 }
 
 /// Attaches detached blocks again, each by what its operations are doing.
-fn attach_all<G: Ground>(ground: &G, waiting: Vec<(u32, G::Uses)>) {
-    let asked: Vec<_> = waiting
+fn attach_all<G: Ground>(ground: &G, pending_blocks: Vec<(u32, G::Uses)>) {
+    let statuses: Vec<_> = pending_blocks
         .into_iter()
         .map(|(slot, uses)| {
             let status = ground.status(&uses);
             (slot, uses, status)
         })
         .collect();
-    let (mut gone, mut complete) = (Vec::new(), Vec::new());
+    let (mut garbage, mut complete) = (Vec::new(), Vec::new());
     ground.with(|space| {
-        for (slot, uses, status) in asked {
+        for (slot, uses, status) in statuses {
             match status {
                 Status::Failed => space.quarantine(slot, uses),
-                Status::Pending => space.attach(slot, uses, &mut gone),
+                Status::Pending => space.attach(slot, uses, &mut garbage),
                 Status::Complete => {
                     complete.push(uses);
-                    space.attach(slot, Travel::NONE, &mut gone);
+                    space.attach(slot, Travel::NONE, &mut garbage);
                 }
             }
         }
@@ -274,16 +274,16 @@ fn attach_all<G: Ground>(ground: &G, waiting: Vec<(u32, G::Uses)>) {
 /// Returns segments that are one idle block, until at most `keep` bytes are reserved. Returns the
 /// bytes that went.
 pub(crate) fn release<G: Ground>(ground: &G, keep: u64) -> u64 {
-    let mut released = 0;
+    let mut freed_bytes = 0;
     loop {
-        let over = |space: &mut Space<G::Uses, G::Memory>| match space.counters.reserved > keep {
+        let remove_excess = |space: &mut Space<G::Uses, G::Memory>| match space.counters.reserved > keep {
             true => space.remove_idle_segment(),
             false => None,
         };
-        let Some((segment, memory)) = ground.with(over) else { return released };
+        let Some((segment, memory)) = ground.with(remove_excess) else { return freed_bytes };
         drop(memory);
         ground.with(|space| space.unreserve(segment.bytes));
-        released += segment.bytes;
+        freed_bytes += segment.bytes;
     }
 }
 
@@ -305,14 +305,14 @@ fn grow<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
         if ground.with(|space| space.reserve(bytes, demand.limit)) {
             match ground.grow(bytes, alignment) {
                 Ok((address, memory)) => {
-                    let mut gone = Vec::new();
+                    let mut garbage = Vec::new();
                     let slot = ground.with(|space| {
                         let slot = space.add_segment(address, bytes, memory);
                         let none = || Travel::NONE;
-                        space.give(slot, demand.size, demand.alignment, none, &mut gone);
+                        space.give(slot, demand.size, demand.alignment, none, &mut garbage);
                         slot
                     });
-                    return Ok(Given { slot, address, uses: Travel::NONE });
+                    return Ok(Grant { slot, address, uses: Travel::NONE });
                 }
                 Err(error) => {
                     ground.with(|space| space.unreserve(bytes));

@@ -31,12 +31,12 @@ impl<B: Backend + 'static> Shared<B> {
         &self,
         cache: &threads::Cache,
         ticket: Ticket,
-        lent: &Block,
+        user_block: &Block,
         uses: Option<&mut Pending<B>>,
     ) -> Put {
         let Some(block) = self.table.get(ticket.slot()) else { return Put::Refused };
-        let is_out = !cfg!(debug_assertions) || is_lent(block, lent);
-        let (room, bytes) = (self.room.get(), lent.size as u64);
+        let is_out = !cfg!(debug_assertions) || is_lent(block, user_block);
+        let (room, bytes) = (self.room.get(), user_block.size as u64);
         if cfg!(usm_valgrind) || !is_out || room == 0 {
             return Put::Refused;
         }
@@ -50,19 +50,20 @@ impl<B: Backend + 'static> Shared<B> {
             }
         };
         cache.flow.free(bytes);
-        let over = cache.bins().put_ticket(&self.table, ticket, block, is_idle, room);
-        match over.is_empty() {
+        let excess = cache.bins().put_ticket(&self.table, ticket, block, is_idle, room);
+        match excess.is_empty() {
             true => Put::Done,
-            false => Put::Over(over, cache.frees_more()),
+            false => Put::Over(excess, cache.frees_more()),
         }
     }
 }
 
 /// Whether an owner has the block, as it comes back. Debug builds compare the place too: it shows
 /// the return of part of a block, and of another pool's.
-fn is_lent(known: &table::Block, block: &Block) -> bool {
-    let is_same = known.address.get() == block.address() as u64 && known.bytes.get() == block.size as u64;
-    known.is_live() && (!cfg!(debug_assertions) || is_same)
+fn is_lent(descriptor: &table::Block, block: &Block) -> bool {
+    let is_same =
+        descriptor.address.get() == block.address() as u64 && descriptor.bytes.get() == block.size as u64;
+    descriptor.is_live() && (!cfg!(debug_assertions) || is_same)
 }
 
 /// Puts a block back, also if an observer panics.
@@ -81,22 +82,22 @@ impl<B: Backend + 'static> Drop for GiveBack<B> {
         match shared.put(self.ticket, &self.block, &mut self.uses) {
             Put::Done => return,
             Put::Over(chain, passes_on) => {
-                return shared.take_in(|space, gone| space.take_over(chain, passes_on, gone));
+                return shared.take_in(|space, garbage| space.take_over(chain, passes_on, garbage));
             }
             Put::Refused => {}
         }
         let uses = core::mem::replace(&mut self.uses, Pending::none());
-        shared.take_in(|space, gone| {
-            let block = space.block(slot).filter(|known| is_lent(known, &self.block));
+        shared.take_in(|space, garbage| {
+            let block = space.block(slot).filter(|descriptor| is_lent(descriptor, &self.block));
             let Some(block) = block else {
                 space.counters.misuses += 1;
-                return gone.push(uses);
+                return garbage.push(uses);
             };
             space.flow.free(block.bytes.get());
             self.shared.count_freed(block.bytes.get());
             block.bytes.set(0);
             self.shared.table.set_uses(slot, uses);
-            space.take_back(slot, gone);
+            space.take_back(slot, garbage);
         });
     }
 }
@@ -120,8 +121,8 @@ impl<B: Backend + 'static> Shared<B> {
 #[cfg(feature = "std")]
 impl<B: Backend + 'static> threads::Keeper for Shared<B> {
     fn take_leave(&self, cache: &threads::Cache) {
-        self.take_in(|space, gone| {
-            space.take_over(cache.bins().empty(&self.table, false), false, gone);
+        self.take_in(|space, garbage| {
+            space.take_over(cache.bins().empty(&self.table, false), false, garbage);
             space.flow.add(&cache.flow);
             cache.clear();
         });
@@ -204,7 +205,7 @@ unsafe fn take_back_cached<B: Backend + 'static>(
 unsafe fn take_over<B: Backend + 'static>(lender: NonNull<Shared<B>>, chain: Chain, passes_on: bool) {
     // SAFETY: the caller's promise.
     let shared = unsafe { count(lender) };
-    shared.take_in(|space, gone| space.take_over(chain, passes_on, gone));
+    shared.take_in(|space, garbage| space.take_over(chain, passes_on, garbage));
 }
 
 /// A count for the time of a call: another thread may return the last block before it ends.
@@ -240,7 +241,7 @@ unsafe fn take_back_slowly<B: Backend + 'static>(
     let ticket = Ticket::of_number(slot);
     let give_back = GiveBack { shared, ticket, block: *block, uses };
     let shared = &give_back.shared;
-    if !shared.table.get(ticket.slot()).is_some_and(|known| is_lent(known, block)) {
+    if !shared.table.get(ticket.slot()).is_some_and(|descriptor| is_lent(descriptor, block)) {
         // The lock's holder counts the misuse, and changes nothing else.
         return;
     }

@@ -14,7 +14,7 @@ use usm_core::{Backend, Error, ErrorKind, Pending, Result};
 #[cfg(feature = "std")]
 use super::bins::Flow;
 use super::choice::{Ground, Status};
-use super::space::Gone;
+use super::space::Garbage;
 #[cfg(feature = "std")]
 use super::threads;
 use super::{Shared, SpaceOf, bins};
@@ -40,14 +40,16 @@ impl<B: Backend + 'static> Ground for Shared<B> {
     }
 
     fn gather(&self) {
-        self.take_in(|space, gone| {
-            space.empty_store(gone);
+        self.take_in(|space, garbage| {
+            space.empty_store(garbage);
         });
         #[cfg(feature = "std")]
         {
             let mut chains = Vec::new();
             threads::take_all(self.id, |cache| chains.push(cache.bins().empty(&self.table, false)));
-            self.take_in(|space, gone| chains.into_iter().for_each(|chain| space.take_chain(chain, gone)));
+            self.take_in(|space, garbage| {
+                chains.into_iter().for_each(|chain| space.take_chain(chain, garbage))
+            });
         }
     }
 
@@ -104,8 +106,8 @@ impl<B: Backend + 'static> Ground for Shared<B> {
 impl<B: Backend + 'static> Drop for Shared<B> {
     fn drop(&mut self) {
         self.report();
-        let mut gone = Vec::new();
-        let all = self.with(|space| space.end(&mut gone));
+        let mut garbage = Vec::new();
+        let all = self.with(|space| space.end(&mut garbage));
         for (memory, uses) in all {
             memory.free_after(uses);
         }
@@ -137,29 +139,29 @@ impl<B: Backend + 'static> Shared<B> {
     pub(super) fn close(&self) {
         #[cfg(feature = "std")]
         {
-            let mut taken = Vec::new();
+            let mut contents = Vec::new();
             threads::take_all(self.id, |cache| {
                 let flow = Flow::new();
                 flow.add(&cache.flow);
-                taken.push((cache.bins().empty(&self.table, false), flow));
+                contents.push((cache.bins().empty(&self.table, false), flow));
                 cache.clear();
             });
-            self.take_in(|space, gone| {
-                for (chain, flow) in taken {
-                    space.take_chain(chain, gone);
+            self.take_in(|space, garbage| {
+                for (chain, flow) in contents {
+                    space.take_chain(chain, garbage);
                     space.flow.add(&flow);
                 }
             });
         }
-        self.take_in(|space, gone| space.empty_store(gone));
+        self.take_in(|space, garbage| space.empty_store(garbage));
     }
 
     /// Takes blocks into the space. The caller has a count of its own: the last block of a closed
     /// pool releases that of all blocks.
-    pub(super) fn take_in(&self, call: impl FnOnce(&mut SpaceOf<B>, &mut Gone<Pending<B>>)) {
-        let (mut gone, mut idle) = (Vec::new(), Vec::new());
+    pub(super) fn take_in(&self, call: impl FnOnce(&mut SpaceOf<B>, &mut Garbage<Pending<B>>)) {
+        let (mut garbage, mut idle) = (Vec::new(), Vec::new());
         let is_last = self.with(|space| {
-            call(space, &mut gone);
+            call(space, &mut garbage);
             while space.counters.reserved > self.keep {
                 let Some((segment, memory)) = space.remove_idle_segment() else { break };
                 space.unreserve(segment.bytes);
@@ -169,7 +171,7 @@ impl<B: Backend + 'static> Shared<B> {
             space.ends_with_last &= !is_last;
             is_last
         });
-        drop((gone, idle));
+        drop((garbage, idle));
         if is_last {
             // SAFETY: in an `Arc`, whose count the last handle left for the blocks; this was the
             // last one, and the flag above says so once.

@@ -205,8 +205,8 @@ impl<B: Backend + 'static> Pool<B> {
             tags: Mutex::new(alloc::vec![String::new()]),
             callback: Mutex::new(None),
         });
-        let known: Arc<dyn Lending> = Arc::<Shared<B>>::clone(&shared);
-        segment::register(context, Arc::downgrade(&known));
+        let lender: Arc<dyn Lending> = Arc::<Shared<B>>::clone(&shared);
+        segment::register(context, Arc::downgrade(&lender));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         Self { shared, handle, queue: Order::Idle, queue_context: context.id(), tag: 0 }
     }
@@ -230,8 +230,8 @@ impl<B: Backend + 'static> Pool<B> {
     #[must_use]
     pub fn tagged(&self, name: &str) -> Self {
         let mut tags = self.shared().tags.lock();
-        let known = tags.iter().position(|tag| tag == name);
-        let tag = known.unwrap_or_else(|| {
+        let position = tags.iter().position(|tag| tag == name);
+        let tag = position.unwrap_or_else(|| {
             tags.push(name.into());
             tags.len() - 1
         });
@@ -263,7 +263,7 @@ impl<B: Backend + 'static> Pool<B> {
             pending,
             peak_live: counters.peak_live.max(shared.shared_counters.exact.1.get()),
             peak_reserved: counters.peak_reserved,
-            leaked: counters.leaked,
+            leaked: counters.quarantine,
             blocks: flow.allocations.get().saturating_sub(flow.frees.get()),
             waits: counters.waits,
             misuses: counters.misuses,

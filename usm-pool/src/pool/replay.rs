@@ -8,7 +8,7 @@ use core::convert::Infallible;
 use core::fmt;
 
 use super::bins::{self, Bins, Flow};
-use super::choice::{self, Demand, Given, Ground, Refusal, Reuse, Status};
+use super::choice::{self, Demand, Grant, Ground, Refusal, Reuse, Status};
 use super::classes;
 use super::space::{Order, Space, State, Travel};
 use super::table::Table;
@@ -158,8 +158,8 @@ impl Travel for Uses {
 
     fn join(&mut self, others: Self) -> Self {
         for (stream, at) in others.0 {
-            match self.0.iter_mut().find(|(known, _)| *known == stream) {
-                Some((_, known)) => *known = at.max(*known),
+            match self.0.iter_mut().find(|(other, _)| *other == stream) {
+                Some((_, line)) => *line = at.max(*line),
                 None => self.0.push((stream, at)),
             }
         }
@@ -233,40 +233,40 @@ impl Ground for Field {
     fn pause(&self) {}
 
     fn gather(&self) {
-        let mut gone = Vec::new();
+        let mut garbage = Vec::new();
         let chain = self.cache.empty(&self.table, false);
-        self.with(|space| space.take_chain(chain, &mut gone));
+        self.with(|space| space.take_chain(chain, &mut garbage));
     }
 }
 
 impl Field {
     /// As [`Pool`](super::Pool) allocates: the thread's cache, the shared store, the space.
-    fn allocate(&self, demand: &Demand, bytes: u64) -> Result<Given<Uses>, Refusal<Infallible>> {
+    fn allocate(&self, demand: &Demand, bytes: u64) -> Result<Grant<Uses>, Refusal<Infallible>> {
         let own = self.cache.take(&self.table, demand.size, demand.alignment, demand.queue);
-        let own = own.map(|taken| taken.ticket);
+        let own = own.map(|block| block.ticket);
         let ticket = own.or_else(|| self.with(|space| space.take_stored(demand, &self.cache)));
-        let kept = ticket.and_then(|ticket| {
+        let hit = ticket.and_then(|ticket| {
             let slot = ticket.slot();
             let block = self.table.get(slot)?;
-            Some(Given { slot, address: block.address.get(), uses: self.table.take_uses(slot) })
+            Some(Grant { slot, address: block.address.get(), uses: self.table.take_uses(slot) })
         });
-        let given = match kept {
-            Some(given) => given,
+        let grant = match hit {
+            Some(grant) => grant,
             None => {
                 if demand.size > classes::SMALL {
-                    let mut gone = Vec::new();
+                    let mut garbage = Vec::new();
                     let chain = self.cache.empty(&self.table, true);
-                    self.with(|space| space.take_chain(chain, &mut gone));
+                    self.with(|space| space.take_chain(chain, &mut garbage));
                 }
                 choice::allocate(self, demand)?
             }
         };
-        if let Some(block) = self.table.get(given.slot) {
+        if let Some(block) = self.table.get(grant.slot) {
             block.bytes.set(bytes);
         }
         self.flow.allocate(bytes);
         self.peak_live.set(self.peak_live.get().max(self.flow.live()));
-        Ok(given)
+        Ok(grant)
     }
 
     fn free(&self, slot: u32, uses: Uses) {
@@ -274,10 +274,10 @@ impl Field {
         self.flow.free(block.bytes.get());
         block.bytes.set(0);
         self.table.set_uses(slot, uses);
-        let mut gone = Vec::new();
+        let mut garbage = Vec::new();
         let room = bins::room(self.with(|space| space.counters.reserved));
-        let over = self.cache.put(&self.table, slot, block, room);
-        self.with(|space| space.take_over(over, false, &mut gone));
+        let excess = self.cache.put(&self.table, slot, block, room);
+        self.with(|space| space.take_over(excess, false, &mut garbage));
     }
 }
 
@@ -321,7 +321,7 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                 *line
             }
         };
-        let unknown = || refuse("id", "not allocated, or freed already");
+        let unknown_id = || refuse("id", "not allocated, or freed already");
         match step.action {
             Action::Allocate => {
                 if live.contains_key(&step.id) {
@@ -341,12 +341,12 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                     limit: ADDRESSES,
                     segment: options.segment,
                 };
-                let given = field.allocate(&demand, step.size).map_err(|refusal| match refusal {
+                let grant = field.allocate(&demand, step.size).map_err(|refusal| match refusal {
                     Refusal::Exhausted => refuse("size", "the live blocks exceed the address space"),
-                    Refusal::Memory(never) => match never {},
+                    Refusal::Memory(error) => match error {},
                 })?;
                 replay.pairs += 1;
-                let (slot, address, bytes) = (given.slot, given.address, step.size);
+                let (slot, address, bytes) = (grant.slot, grant.address, step.size);
                 live.insert(step.id, Live { slot, address, bytes, uses: Uses::NONE });
                 if options.history {
                     replay.events.push(field.event(step, snapshot::Action::Allocate, address, bytes));
@@ -363,11 +363,11 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                 });
             }
             Action::Use => {
-                let used = live.get_mut(&step.id).ok_or_else(unknown)?;
+                let used = live.get_mut(&step.id).ok_or_else(unknown_id)?;
                 let _ = used.uses.join(Uses(alloc::vec![(step.stream, now)]));
             }
             Action::Free => {
-                let Live { slot, address, bytes, mut uses } = live.remove(&step.id).ok_or_else(unknown)?;
+                let Live { slot, address, bytes, mut uses } = live.remove(&step.id).ok_or_else(unknown_id)?;
                 let _ = uses.join(Uses(alloc::vec![(step.stream, now)]));
                 field.free(slot, uses);
                 if options.history {

@@ -56,8 +56,9 @@ impl<B: Backend + 'static> Shared<B> {
         let flow = self.with(|space| {
             let flow = self.flow(space);
             space.counters.peak_live = space.counters.peak_live.max(flow.live());
-            let now = [&flow.allocated, &flow.freed, &flow.allocations, &flow.frees].map(Num64::get);
-            let before = core::mem::replace(&mut space.reported, now);
+            let now =
+                [&flow.allocated_bytes, &flow.freed_bytes, &flow.allocations, &flow.frees].map(Num64::get);
+            let before = core::mem::replace(&mut space.last_report, now);
             segment::Flow {
                 allocated: now[0].wrapping_sub(before[0]),
                 freed: now[1].wrapping_sub(before[1]),

@@ -135,7 +135,7 @@ pub(crate) struct Counters {
     pub(crate) reserved: u64,
     pub(crate) peak_reserved: u64,
     /// Blocks in quarantine.
-    pub(crate) leaked: u64,
+    pub(crate) quarantine: u64,
     /// Allocations that got a block which work of another queue still used.
     pub(crate) waits: u64,
     /// Allocations that got a block of another queue whose work was complete.
@@ -164,14 +164,14 @@ pub(crate) struct Space<U, H> {
     /// What owners did whose thread has no cache, or had one.
     pub(crate) flow: Flow,
     /// The last sums that were told to a ledger.
-    pub(crate) reported: [u64; 4],
+    pub(crate) last_report: [u64; 4],
     /// Small blocks that the caches of threads exchange. They are out.
     pub(crate) store: Bins,
     /// Blocks that are detached now.
-    pub(crate) detached: usize,
+    pub(crate) detached_count: usize,
     callers: Callers,
     /// Whether a caller is about to add a segment, which may serve others too.
-    pub(crate) growing: bool,
+    pub(crate) is_growing: bool,
     /// Whether the last handle is gone.
     pub(crate) is_closed: bool,
     /// Whether no more blocks will be asked for, and the blocks that are out have one count of the
@@ -180,11 +180,11 @@ pub(crate) struct Space<U, H> {
 }
 
 /// Operations to drop without the lock.
-pub(crate) type Gone<U> = Vec<U>;
+pub(crate) type Garbage<U> = Vec<U>;
 
-fn keep<U: Travel>(gone: &mut Gone<U>, uses: U) {
+fn keep<U: Travel>(garbage: &mut Garbage<U>, uses: U) {
     if uses.order() != Order::Idle {
-        gone.push(uses);
+        garbage.push(uses);
     }
 }
 
@@ -201,11 +201,11 @@ impl<U: Travel, H> Space<U, H> {
             handles: Vec::new(),
             counters: Counters::default(),
             flow: Flow::new(),
-            reported: [0; 4],
+            last_report: [0; 4],
             store: Bins::new(),
-            detached: 0,
+            detached_count: 0,
             callers: Callers::None,
-            growing: false,
+            is_growing: false,
             is_closed: false,
             ends_with_last: false,
         }
@@ -260,7 +260,7 @@ impl<U: Travel, H> Space<U, H> {
     fn detach(&mut self, order: Order, key: Key) {
         self.unlist(key.2, order);
         self.at(key.2).set_state(State::Detached);
-        self.detached += 1;
+        self.detached_count += 1;
     }
 
     /// The smallest block that an operation of `queue` need not wait for, detached; unless a
@@ -275,7 +275,7 @@ impl<U: Travel, H> Space<U, H> {
     ) -> Option<u32> {
         self.callers = match self.callers {
             Callers::None if queue != Order::Idle => Callers::One(queue),
-            Callers::One(known) if known == queue => self.callers,
+            Callers::One(caller) if caller == queue => self.callers,
             _ => Callers::Many,
         };
         let mut best = self.fit(Order::Idle, size, alignment).map(|key| (key, Order::Idle));
@@ -296,45 +296,45 @@ impl<U: Travel, H> Space<U, H> {
     /// At most `count` of the smallest blocks that fit and have unfinished operations, detached.
     /// Each comes with its operations.
     pub(crate) fn detach_waiting(&mut self, size: u64, alignment: u64, count: usize) -> Vec<(u32, U)> {
-        let mut found = Vec::new();
-        while found.len() < count {
+        let mut blocks = Vec::new();
+        while blocks.len() < count {
             let fits =
                 self.used.keys().filter_map(|order| Some((self.fit(*order, size, alignment)?, *order)));
             let Some((key, order)) = fits.min() else { break };
             self.detach(order, key);
-            found.push((key.2, self.table.take_uses(key.2)));
+            blocks.push((key.2, self.table.take_uses(key.2)));
         }
-        found
+        blocks
     }
 
     /// All free blocks with unfinished operations, detached.
     pub(crate) fn detach_all_waiting(&mut self) -> Vec<(u32, U)> {
-        let mut found = Vec::new();
+        let mut blocks = Vec::new();
         for free in core::mem::take(&mut self.used).into_values() {
             for (.., slot) in free.all(&self.table) {
                 self.at(slot).set_state(State::Detached);
-                found.push((slot, self.table.take_uses(slot)));
+                blocks.push((slot, self.table.take_uses(slot)));
             }
         }
-        self.detached += found.len();
-        found
+        self.detached_count += blocks.len();
+        blocks
     }
 
     /// Makes a detached block free, with these operations, and merges it with neighbours of the
     /// same order.
-    pub(crate) fn attach(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) {
+    pub(crate) fn attach(&mut self, slot: u32, uses: U, garbage: &mut Garbage<U>) {
         self.table.set_uses(slot, uses);
-        self.detached -= 1;
-        self.enlist(slot, gone);
+        self.detached_count -= 1;
+        self.enlist(slot, garbage);
     }
 
     /// Keeps a detached block, whose work failed, from everyone.
     pub(crate) fn quarantine(&mut self, slot: u32, uses: U) {
-        self.detached -= 1;
+        self.detached_count -= 1;
         let block = self.at(slot);
         block.set_state(State::Quarantined);
         self.table.set_uses(slot, uses);
-        self.counters.leaked += self.at(slot).size.get();
+        self.counters.quarantine += self.at(slot).size.get();
     }
 
     /// The operations on a detached block, which they leave.

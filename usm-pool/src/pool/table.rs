@@ -245,7 +245,7 @@ struct Lists<U> {
     /// The unfinished operations of blocks, in chunks that the first block with any makes: memory
     /// of the host has none. A lock is never waited for: only the block's holder takes it.
     uses: Chunks<Mutex<U>>,
-    extending: Mutex<()>,
+    extension: Mutex<()>,
 }
 
 /// The descriptors by number.
@@ -267,8 +267,8 @@ fn place(slot: u32) -> (usize, usize) {
 
 impl<U: Travel> Table<U> {
     pub(crate) fn new() -> Self {
-        let (blocks, uses, extending) = (Chunks::new(), Chunks::new(), Mutex::new(()));
-        Self(Arc::new(Lists { blocks, uses, extending }))
+        let (blocks, uses, extension) = (Chunks::new(), Chunks::new(), Mutex::new(()));
+        Self(Arc::new(Lists { blocks, uses, extension }))
     }
 
     /// The descriptor of a number that the table has.
@@ -310,7 +310,7 @@ impl<U: Travel> Table<U> {
     #[inline(never)]
     fn set_some(&self, slot: u32, uses: U, order: Order) {
         if self.0.uses.get(slot).is_none() {
-            let _extending = self.0.extending.lock();
+            let _extending = self.0.extension.lock();
             self.0.uses.extend_to(slot, || Mutex::new(U::NONE));
         }
         if let Some((block, place)) = self.get(slot).zip(self.0.uses.get(slot)) {

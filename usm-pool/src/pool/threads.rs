@@ -41,7 +41,7 @@ pub(super) struct Cache {
     /// The number of the pool whose blocks are here; 0 of none.
     pool: Num64,
     /// Whether another thread wanted the blocks and could not take them.
-    wanted: AtomicBool,
+    is_wanted: AtomicBool,
     pub(super) flow: Flow,
     /// Numbers for allocations: the next one, and one past the last.
     pub(super) ids: (Num64, Num64),
@@ -123,7 +123,7 @@ fn find_local() -> Option<&'static Claim<Local>> {
 
 fn set_local(local: Option<&'static Claim<Local>>) {
     // A model's thread may have lost it at its end.
-    let _ = HERE.try_with(|here| here.set(local));
+    let _ = HERE.try_with(|cell| cell.set(local));
 }
 
 /// Returns the blocks of a thread at its end.
@@ -168,7 +168,7 @@ impl Cache {
         Self {
             turn: Turn::new(),
             pool: Num64::new(0),
-            wanted: AtomicBool::new(false),
+            is_wanted: AtomicBool::new(false),
             flow: Flow::new(),
             ids: (Num64::new(0), Num64::new(0)),
             bins: spin::Once::new(),
@@ -256,9 +256,9 @@ pub(super) fn find(pool: u64) -> Option<&'static Cache> {
 /// The same; a thread without one gets it. `None` at the end of a thread's life.
 #[cold]
 pub(super) fn open(pool: u64, keeper: &Arc<impl Keeper + 'static>) -> Option<&'static Cache> {
-    if let Some(known) = find(pool) {
-        answer(known);
-        return Some(known);
+    if let Some(cache) = find(pool) {
+        answer(cache);
+        return Some(cache);
     }
     let local = match find_local() {
         Some(local) => local,
@@ -313,7 +313,7 @@ fn leave(cache: &Cache) {
 /// closed it could not take.
 #[cold]
 pub(super) fn leave_closed(pool: u64) {
-    if let Some(cache) = find(pool).filter(|cache| cache.wanted.load(Ordering::Acquire)) {
+    if let Some(cache) = find(pool).filter(|cache| cache.is_wanted.load(Ordering::Acquire)) {
         leave(cache);
     }
 }
@@ -321,9 +321,9 @@ pub(super) fn leave_closed(pool: u64) {
 /// Opens a cache of the calling thread that another thread wanted and could not take. The blocks
 /// are the caller's to return.
 fn answer(cache: &Cache) {
-    if cache.wanted.load(Ordering::Acquire) {
+    if cache.is_wanted.load(Ordering::Acquire) {
         closing(|| {
-            if cache.wanted.swap(false, Ordering::Relaxed) {
+            if cache.is_wanted.swap(false, Ordering::Relaxed) {
                 cache.turn.open();
             }
         });
@@ -341,7 +341,7 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
     let own = find_local().map(|local| core::ptr::from_ref(&**local));
     closing(|| {
         let is_other = |local: &Local| own != Some(core::ptr::from_ref(local)) && local.0[place].is_of(pool);
-        let mut taken = alloc::vec::Vec::new();
+        let mut visits = alloc::vec::Vec::new();
         let took_all = per_thread::take_all(
             &LOCALS,
             is_other,
@@ -354,14 +354,14 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
                     local.0[place].lists.with_mut(|_| ());
                     take(&local.0[place]);
                 }
-                taken.push(core::ptr::from_ref(local));
+                visits.push(core::ptr::from_ref(local));
             },
         );
         if !took_all {
             for local in LOCALS.iter().filter(|local| is_other(local)) {
-                if !taken.contains(&core::ptr::from_ref(&**local)) {
+                if !visits.contains(&core::ptr::from_ref(&**local)) {
                     local.0[place].turn.close();
-                    local.0[place].wanted.store(true, Ordering::Release);
+                    local.0[place].is_wanted.store(true, Ordering::Release);
                 }
             }
         }

@@ -170,7 +170,7 @@ mod text {
     /// # Errors
     /// The first place that is [`Unread`].
     pub fn parse(text: &str, dimension: &dyn Fn(&str) -> Option<u32>) -> Result<Vec<Term>, Unread> {
-        let mut reader = Reader { text, at: 0, dimension, terms: Vec::new(), held: 0, open: 0 };
+        let mut reader = Reader { text, at: 0, dimension, terms: Vec::new(), stack_size: 0, open: 0 };
         reader.sum()?;
         match reader.next() {
             None => Ok(reader.terms),
@@ -184,7 +184,7 @@ mod text {
         dimension: &'a dyn Fn(&str) -> Option<u32>,
         terms: Vec<Term>,
         /// Values on the stack during evaluation.
-        held: usize,
+        stack_size: usize,
         /// Number of open parentheses.
         open: usize,
     }
@@ -216,8 +216,8 @@ mod text {
         }
 
         fn value(&mut self, term: Term) -> Result<(), Unread> {
-            self.held += 1;
-            if self.held > DEPTH {
+            self.stack_size += 1;
+            if self.stack_size > DEPTH {
                 return Err(self.error_here(Reason::TooDeep));
             }
             self.terms.push(term);
@@ -225,7 +225,7 @@ mod text {
         }
 
         fn step(&mut self, term: Term) {
-            self.held -= 1;
+            self.stack_size -= 1;
             self.terms.push(term);
         }
 

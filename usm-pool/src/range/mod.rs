@@ -70,7 +70,7 @@ pub struct Item<'a> {
 /// A plan for every value of some dimensions.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs)]
-pub struct Ranged<'a> {
+pub struct RangePlan<'a> {
     /// The dimensions and their values.
     pub dimensions: &'a [Dimension],
     /// The tensors with an offset.
@@ -178,7 +178,7 @@ impl fmt::Display for RangeError {
 
 impl core::error::Error for RangeError {}
 
-impl Ranged<'_> {
+impl RangePlan<'_> {
     /// Writes the offset in bytes of every tensor for some values, and its size beside it. Both
     /// slices have room for all tensors. Needs no search and no heap.
     ///
@@ -289,10 +289,10 @@ fn stack<'a>(
         }
     }
     // A pair that came too early had no effect.
-    let kept = |&(below, above): &(u32, u32)| {
+    let holds = |&(below, above): &(u32, u32)| {
         offsets[above as usize] >= offsets[below as usize].saturating_add(sizes[below as usize])
     };
-    if pairs.iter().all(kept) { Ok(peak) } else { Err(RangeError::Malformed) }
+    if pairs.iter().all(holds) { Ok(peak) } else { Err(RangeError::Malformed) }
 }
 
 /// Offsets of the tensors in a root's block.

@@ -44,26 +44,27 @@ impl core::error::Error for Unordered {}
 pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Unordered> {
     let n = problem.buffers().len();
     let mut above: Vec<Vec<usize>> = alloc::vec![Vec::new(); n];
-    let mut waiting = alloc::vec![0_usize; n];
+    let mut in_degrees = alloc::vec![0_usize; n];
     for &(low, high) in pairs {
         if low >= n || high >= n || low == high {
             return Err(Unordered::Circle(low, high));
         }
         above[low].push(high);
-        waiting[high] += 1;
+        in_degrees[high] += 1;
     }
-    let mut ready: Vec<usize> = (0..n).rev().filter(|&buffer| waiting[buffer] == 0).collect();
+    let mut ready: Vec<usize> = (0..n).rev().filter(|&buffer| in_degrees[buffer] == 0).collect();
     let mut order = Vec::with_capacity(n);
     while let Some(buffer) = ready.pop() {
         order.push(buffer);
         for &high in &above[buffer] {
-            waiting[high] -= 1;
-            if waiting[high] == 0 {
+            in_degrees[high] -= 1;
+            if in_degrees[high] == 0 {
                 ready.push(high);
             }
         }
     }
-    if let Some(&(low, high)) = pairs.iter().find(|(low, high)| waiting[*low] > 0 && waiting[*high] > 0) {
+    if let Some(&(low, high)) = pairs.iter().find(|(low, high)| in_degrees[*low] > 0 && in_degrees[*high] > 0)
+    {
         return Err(Unordered::Circle(low, high));
     }
     // One row for each buffer: all buffers above it.
@@ -79,10 +80,13 @@ pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, 
     reach.or_transpose();
     let relation = relation(problem).map_err(Unordered::Memory)?;
     for one in 0..n {
-        let missing =
-            relation.row(one).iter().zip(reach.row(one)).map(|(together, ordered)| together & !ordered);
-        let missing: Vec<u64> = missing.collect();
-        let other = set_bits(&missing).next();
+        let gaps = relation
+            .row(one)
+            .iter()
+            .zip(reach.row(one))
+            .map(|(conflicts, order_bits)| conflicts & !order_bits);
+        let gaps: Vec<u64> = gaps.collect();
+        let other = set_bits(&gaps).next();
         if let Some(other) = other {
             return Err(Unordered::Pair(one, other));
         }

@@ -80,7 +80,7 @@ pub fn sharing(problem: &Problem, plan: &Plan, i: usize, j: usize) -> Sharing {
 pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     let buffers = problem.buffers();
     let mut with = Others::none(buffers.len());
-    let mut apart = Others::none(buffers.len());
+    let mut conflicts = Others::none(buffers.len());
     let all: BTreeSet<Memory> = plan.placement.iter().copied().collect();
     for memory in all {
         let inside: Vec<usize> =
@@ -88,8 +88,8 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
         let place = |i: usize| (plan.offsets[i], plan.offsets[i].saturating_add(buffers[i].size));
         with.add_overlapping(buffers, &inside, place);
         match problem.conflicts() {
-            Some(relation) => apart.add_conflicts(buffers, &inside, relation),
-            None => apart.add_overlapping(buffers, &inside, |i| (buffers[i].lower, buffers[i].upper)),
+            Some(relation) => conflicts.add_conflicts(buffers, &inside, relation),
+            None => conflicts.add_overlapping(buffers, &inside, |i| (buffers[i].lower, buffers[i].upper)),
         }
     }
     let mut text = String::from(
@@ -107,7 +107,7 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
             plan.offsets[i],
             plan.placement[i].name()
         );
-        for (others, end) in [(&with, " | "), (&apart, "\n")] {
+        for (others, end) in [(&with, " | "), (&conflicts, "\n")] {
             others.write(&mut text, i);
             text.push_str(end);
         }
@@ -144,20 +144,20 @@ impl Others {
         let head = order.len();
         let mut next: Vec<usize> = alloc::vec![head; head + 1];
         let mut previous = next.clone();
-        let mut ended = 0;
+        let mut end_count = 0;
         for (place, &i) in order.iter().enumerate() {
-            while ends[ended].0 <= begins[place] {
-                let gone = ends[ended].1;
-                next[previous[gone]] = next[gone];
-                previous[next[gone]] = previous[gone];
-                ended += 1;
+            while ends[end_count].0 <= begins[place] {
+                let dead = ends[end_count].1;
+                next[previous[dead]] = next[dead];
+                previous[next[dead]] = previous[dead];
+                end_count += 1;
             }
-            let begun = begins.partition_point(|&begin| begin < range(i).1);
+            let begin_count = begins.partition_point(|&begin| begin < range(i).1);
             let earlier = core::iter::successors(Some(next[head]), |&at| Some(next[at]));
             let earlier = earlier.take_while(|&at| at != head);
-            let first = earlier.chain(place + 1..begun).take(Self::SHOWN).map(|at| ids[at]);
+            let first = earlier.chain(place + 1..begin_count).take(Self::SHOWN).map(|at| ids[at]);
             self.first[i] = first.collect();
-            self.count[i] = begun - ended - 1;
+            self.count[i] = begin_count - end_count - 1;
             let last = previous[head];
             (next[last], next[place]) = (place, head);
             (previous[place], previous[head]) = (last, place);

@@ -15,8 +15,8 @@ impl Unit {
     /// The largest unit of which `bytes` is at least one and a half.
     pub(crate) fn of(bytes: u64) -> Self {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        let found = units.into_iter().find(|(_, shift)| bytes / 3 >= (1_u64 << shift) / 2);
-        found.map_or(Self { name: "B", bytes: 1 }, |(name, shift)| Self { name, bytes: 1 << shift })
+        let unit = units.into_iter().find(|(_, shift)| bytes / 3 >= (1_u64 << shift) / 2);
+        unit.map_or(Self { name: "B", bytes: 1 }, |(name, shift)| Self { name, bytes: 1 << shift })
     }
 
     /// A tick label: the number alone.
@@ -35,17 +35,17 @@ impl Unit {
     }
 }
 
-/// Round positions 0, step, 2 step ... up to `end`, at most about `wanted` of them; steps are 1, 2
+/// Round positions 0, step, 2 step ... up to `end`, at most about `count` of them; steps are 1, 2
 /// or 5 times a power of ten of `unit`, or halves of the unit downwards.
-pub(crate) fn ticks(end: u64, unit: u64, wanted: u64) -> Vec<u64> {
+pub(crate) fn ticks(end: u64, unit: u64, count: u64) -> Vec<u64> {
     let mut step = unit;
     // Down to a fraction of the unit for small ranges.
-    while step > 1 && end / step < wanted / 2 {
+    while step > 1 && end / step < count / 2 {
         step /= 2;
     }
     let mut grow = [2, 5, 10].into_iter().cycle();
     let mut decade = step;
-    while end / step > wanted {
+    while end / step > count {
         let factor = grow.next().unwrap_or(10);
         step = decade.saturating_mul(factor);
         if factor == 10 {

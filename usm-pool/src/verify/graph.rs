@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Violation;
-use super::held::Held;
+use super::live_ranges::LiveRanges;
 use super::sweep::events;
 use crate::dependency::Queue;
 use crate::graph::{Graph, TensorKind};
@@ -35,9 +35,9 @@ impl Range {
 pub fn graph(graph: &Graph, queue: Queue, edges: &[(usize, usize)], rows: &[Row]) -> Result<(), Violation> {
     let ranges = ranges(graph, rows)?;
     let n = graph.ops().len();
-    let backwards = |earlier: usize, later: usize| queue == Queue::InOrder && earlier >= later;
+    let is_reverse = |earlier: usize, successor: usize| queue == Queue::InOrder && earlier >= successor;
     for &(earlier, later) in edges {
-        if earlier >= n || later >= n || backwards(earlier, later) {
+        if earlier >= n || later >= n || is_reverse(earlier, later) {
             return Err(Violation::OrderingEdge { earlier, later });
         }
     }
@@ -94,31 +94,33 @@ fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, o
 fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
     // Ranges that may still be read, so that a write is compared with few.
-    let mut holding = Held::default();
+    let mut live_ranges = LiveRanges::default();
     for (tensor, node) in tensors.iter().enumerate() {
         let (true, Some(range)) = (exists_before_run(graph, node.root), ranges[tensor]) else { continue };
         // The caller filled them before the run, in no defined order.
-        if let Some(held) = holding.overlapping(range).find(|&held| tensors[held].root != node.root) {
-            return Err(overlap(graph, held, tensor, ranges));
+        if let Some(holder) = live_ranges.overlapping(range).find(|&holder| tensors[holder].root != node.root)
+        {
+            return Err(overlap(graph, holder, tensor, ranges));
         }
-        holding.insert(tensor, range, last_read(graph, tensor));
+        live_ranges.insert(tensor, range, last_read(graph, tensor));
     }
-    let mut carried: Vec<(usize, usize)> =
+    let mut loop_entries: Vec<(usize, usize)> =
         (0..tensors.len()).filter_map(|tensor| Some((loop_entry(graph, tensor)?, tensor))).collect();
-    carried.sort_unstable();
-    let mut carried = carried.into_iter().peekable();
+    loop_entries.sort_unstable();
+    let mut loop_entries = loop_entries.into_iter().peekable();
     for (op, node) in graph.ops().iter().enumerate() {
-        holding.forget_before(op, ranges);
-        while let Some((_, tensor)) = carried.next_if(|&(entry, _)| entry == op) {
+        live_ranges.forget_before(op, ranges);
+        while let Some((_, tensor)) = loop_entries.next_if(|&(entry, _)| entry == op) {
             let Some(range) = ranges[tensor] else { continue };
             let root = tensors[tensor].root;
-            if let Some(held) = holding.overlapping(range).find(|&held| tensors[held].root != root) {
-                let (reader, writer) = (tensors[held].id, tensors[tensor].id);
+            if let Some(holder) = live_ranges.overlapping(range).find(|&holder| tensors[holder].root != root)
+            {
+                let (reader, writer) = (tensors[holder].id, tensors[tensor].id);
                 return Err(Violation::Overwritten { op, reader, writer });
             }
-            holding.insert(tensor, range, last_read(graph, tensor).max(op));
+            live_ranges.insert(tensor, range, last_read(graph, tensor).max(op));
         }
-        let mut written = Held::default();
+        let mut writes = LiveRanges::default();
         for &output in &node.outputs {
             let Some(range) = ranges[output] else {
                 continue;
@@ -126,19 +128,19 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             let foreign = |other: &usize| tensors[*other].root != tensors[output].root;
             // Most operators have one output.
             if node.outputs.len() > 1 {
-                if let Some(other) = written.overlapping(range).find(foreign) {
+                if let Some(other) = writes.overlapping(range).find(foreign) {
                     return Err(overlap(graph, other, output, ranges));
                 }
-                written.insert(output, range, op);
+                writes.insert(output, range, op);
             }
-            for held in holding.overlapping(range).filter(foreign) {
+            for holder in live_ranges.overlapping(range).filter(foreign) {
                 // A permit covers one input: every other input under the output needs its own.
-                let allowed = permitted(graph, ranges, op, held, output);
-                let reader = pending_read(graph, held, op, allowed);
+                let is_permitted = permitted(graph, ranges, op, holder, output);
+                let reader = pending_read(graph, holder, op, is_permitted);
                 if let Some(reader) = reader {
                     return Err(Violation::Overwritten {
                         op: reader,
-                        reader: tensors[held].id,
+                        reader: tensors[holder].id,
                         writer: tensors[output].id,
                     });
                 }
@@ -151,9 +153,9 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             // A write also fills the views of these bytes, including views that an operator makes
             // later: such an operator writes nothing.
             for &member in graph.family(tensors[output].root) {
-                let filled = member == output || !is_written(graph, member);
-                if let (true, Some(range)) = (filled, ranges[member]) {
-                    holding.insert(member, range, last_read(graph, member).max(op));
+                let gets_content = member == output || !is_written(graph, member);
+                if let (true, Some(range)) = (gets_content, ranges[member]) {
+                    live_ranges.insert(member, range, last_read(graph, member).max(op));
                 }
             }
         }
@@ -189,20 +191,20 @@ fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
 /// Whether these operators alone write all bytes of the tensor.
 fn is_filled(graph: &Graph, tensor: usize, by: impl Fn(&usize) -> bool) -> bool {
     let tensors = graph.tensors();
-    let (mut missing, end) =
+    let (mut position, end) =
         (tensors[tensor].root_offset, tensors[tensor].root_offset + tensors[tensor].size);
     let ranges = || {
         let family = graph.family(tensors[tensor].root).iter().copied();
-        let written =
+        let members =
             family.filter(|&m| is_written(graph, m) && tensors[m].producer.is_some_and(|op| by(&op)));
-        written.map(|m| (tensors[m].root_offset, tensors[m].root_offset + tensors[m].size))
+        members.map(|m| (tensors[m].root_offset, tensors[m].root_offset + tensors[m].size))
     };
     while let Some(next) =
-        ranges().filter(|&(low, high)| low <= missing && missing < high).map(|(_, high)| high).max()
+        ranges().filter(|&(low, high)| low <= position && position < high).map(|(_, high)| high).max()
     {
-        missing = next;
+        position = next;
     }
-    missing >= end
+    position >= end
 }
 
 /// Whether an operator writes the tensor: it has a byte that the operator does not read in the same
@@ -212,16 +214,16 @@ pub(super) fn is_written(graph: &Graph, tensor: usize) -> bool {
     let node = &tensors[tensor];
     let Some(op) = node.producer else { return false };
     let same = || graph.ops()[op].inputs.iter().map(|&t| &tensors[t]).filter(|input| input.root == node.root);
-    let (mut missing, end) = (node.root_offset, node.root_offset + node.size);
+    let (mut position, end) = (node.root_offset, node.root_offset + node.size);
     // Each step passes the end of a range that has the byte.
     while let Some(next) = same()
-        .filter(|input| input.root_offset <= missing && missing < input.root_offset + input.size)
+        .filter(|input| input.root_offset <= position && position < input.root_offset + input.size)
         .map(|input| input.root_offset + input.size)
         .max()
     {
-        missing = next;
+        position = next;
     }
-    same().next().is_none() || missing < end
+    same().next().is_none() || position < end
 }
 
 /// The first operator of the loop that carries the tensor to the next iteration: its first content
@@ -259,8 +261,8 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
     if node.is_output {
         return Some(graph.ops().len());
     }
-    let later = node.users.iter().copied().find(|&user| user > op || (user == op && !in_place));
-    let again = || {
+    let later_read = node.users.iter().copied().find(|&user| user > op || (user == op && !in_place));
+    let next_iteration = || {
         graph.loops().iter().find_map(|&(first, last)| {
             if op < first || op > last {
                 return None;
@@ -277,7 +279,7 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
             node.users.iter().copied().find(|&user| first <= user && user <= last && !fresh(user))
         })
     };
-    later.or_else(again)
+    later_read.or_else(next_iteration)
 }
 
 fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>]) -> Violation {
@@ -294,10 +296,11 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
     let accesses: Vec<Accesses> = (0..tensors.len()).map(|tensor| Accesses::of(graph, tensor)).collect();
     let in_memory = |memory: Memory| {
         let roots = (0..tensors.len()).filter(|&i| tensors[i].alias.is_none() && tensors[i].size > 0);
-        let here = roots.filter_map(move |i| Some((i, ranges[i].filter(|range| range.memory == memory)?)));
-        events(tensors.len(), here.map(|(i, range)| (i, (range.low, range.high))))
+        let placements =
+            roots.filter_map(move |i| Some((i, ranges[i].filter(|range| range.memory == memory)?)));
+        events(tensors.len(), placements.map(|(i, range)| (i, (range.low, range.high))))
     };
-    let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+    let mut live_roots: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
     let mut all: Vec<Memory> = Vec::new();
     for range in ranges.iter().flatten() {
         if !all.contains(&range.memory) {
@@ -312,7 +315,7 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         let first = if accesses[root].before_run { 0 } else { all().min().unwrap_or(0) };
         let key = (first, all().max().unwrap_or(0), root);
         if !begins {
-            holding.remove(&key);
+            live_roots.remove(&key);
             continue;
         }
         let is_complete_before = |x: usize, y: usize| {
@@ -321,23 +324,23 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         // A root whose only operator works in place on both sides does not separate its neighbours.
         let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
         let before =
-            first_not_apart(holding.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
-        let after = first_not_apart(holding.range(key..), |x| is_complete_before(root, x), says_nothing);
+            first_not_apart(live_roots.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
+        let after = first_not_apart(live_roots.range(key..), |x| is_complete_before(root, x), says_nothing);
         if let Some(other) = before.or(after) {
             return Err(overlap(graph, other, root, ranges));
         }
-        holding.insert(key);
+        live_roots.insert(key);
     }
     Ok(())
 }
 
 /// The first of these roots that is not apart, up to one that separates all roots behind it.
 fn first_not_apart<'h>(
-    mut holding: impl Iterator<Item = &'h (usize, usize, usize)>,
-    apart: impl Fn(usize) -> bool,
+    mut live_roots: impl Iterator<Item = &'h (usize, usize, usize)>,
+    is_apart: impl Fn(usize) -> bool,
     says_nothing: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    holding.find_map(|&(_, _, x)| match apart(x) {
+    live_roots.find_map(|&(_, _, x)| match is_apart(x) {
         false => Some(Some(x)),
         true if says_nothing(x) => None,
         true => Some(None),
@@ -356,8 +359,8 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
         (Some(a), Some(b)) => a.overlaps(b),
         _ => false,
     };
-    let looped = graph.loops().iter().any(|&(first, last)| first <= op && op <= last);
-    !looped
+    let is_in_loop = graph.loops().iter().any(|&(first, last)| first <= op && op <= last);
+    !is_in_loop
         && of(&node.outputs, y).into_iter().all(|output| {
             of(&node.inputs, x)
                 .into_iter()
@@ -378,25 +381,26 @@ pub(super) struct Accesses {
 
 impl Accesses {
     pub(super) fn of(graph: &Graph, root: usize) -> Self {
-        let mut found = Self { ops: Vec::new(), until: Vec::new(), before_run: true, after_run: false };
+        let mut accesses = Self { ops: Vec::new(), until: Vec::new(), before_run: true, after_run: false };
         let (mut write, mut read) = (usize::MAX, usize::MAX);
         for &member in graph.family(root) {
             let node = &graph.tensors()[member];
-            found.after_run |= node.is_output;
+            accesses.after_run |= node.is_output;
             write = write.min(node.producer.unwrap_or(usize::MAX));
             read = read.min(node.users.first().copied().unwrap_or(usize::MAX));
-            found.ops.extend(node.users.iter().copied().chain(node.producer));
+            accesses.ops.extend(node.users.iter().copied().chain(node.producer));
         }
-        found.before_run = write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
-        found.ops.sort_unstable();
-        found.ops.dedup();
-        found.until.clone_from(&found.ops);
+        accesses.before_run =
+            write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
+        accesses.ops.sort_unstable();
+        accesses.ops.dedup();
+        accesses.until.clone_from(&accesses.ops);
         for &(first, last) in graph.loops() {
-            if found.ops.iter().any(|&op| first <= op && op <= last) {
-                found.until.extend(first..=last);
+            if accesses.ops.iter().any(|&op| first <= op && op <= last) {
+                accesses.until.extend(first..=last);
             }
         }
-        found
+        accesses
     }
 
     /// Whether every access is strictly before every access of `other`, or both are by one operator
@@ -436,7 +440,7 @@ impl Paths {
         }
         let mut ancestors = alloc::vec![Vec::new(); n];
         let mut position = alloc::vec![0; n];
-        let mut placed = 0;
+        let mut count = 0;
         let mut ready: Vec<usize> = (0..n).filter(|&op| waits[op] == 0).collect();
         while let Some(op) = ready.pop() {
             let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
@@ -447,8 +451,8 @@ impl Paths {
                 }
             }
             ancestors[op] = mine;
-            position[op] = placed;
-            placed += 1;
+            position[op] = count;
+            count += 1;
             for &next in &after[op] {
                 waits[next] -= 1;
                 if waits[next] == 0 {
@@ -458,8 +462,8 @@ impl Paths {
         }
         // The remaining operators wait for themselves by way of an edge: data alone only goes
         // forward.
-        let stuck = |&&(earlier, later): &&(usize, usize)| waits[earlier] > 0 && waits[later] > 0;
-        match edges.iter().find(stuck) {
+        let is_stuck = |&&(earlier, successor): &&(usize, usize)| waits[earlier] > 0 && waits[successor] > 0;
+        match edges.iter().find(is_stuck) {
             Some(&(earlier, later)) => Err(Violation::OrderingEdge { earlier, later }),
             None => Ok(Self { ancestors, position }),
         }
@@ -490,8 +494,8 @@ pub(super) fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
     }
     for &output in node.outputs.iter().filter(|&&output| is_written(graph, output)) {
         for &member in graph.family(tensors[output].root).iter().filter(|&&member| meets(member, output)) {
-            let written = tensors[member].producer.filter(|_| is_written(graph, member));
-            mine.extend(tensors[member].users.iter().copied().chain(written));
+            let writer = tensors[member].producer.filter(|_| is_written(graph, member));
+            mine.extend(tensors[member].users.iter().copied().chain(writer));
         }
     }
     mine.retain(|&before| before < op);

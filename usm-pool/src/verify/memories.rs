@@ -17,9 +17,11 @@ use crate::sort;
 /// The first [`Violation`] found.
 pub fn memories(graph: &Graph, problem: &Problem, plan: &Plan) -> Result<(), Violation> {
     let spaces = graph.memories();
-    let Some(placed) = plan.placed.as_ref().filter(|placed| placed.bounds.len() == spaces.len()) else {
-        let said = plan.placed.as_ref().map_or(0, |placed| placed.bounds.len()) as u64;
-        return equal("memories", said, spaces.len() as u64);
+    let Some(memory_plan) =
+        plan.memory_plan.as_ref().filter(|memory_plan| memory_plan.bounds.len() == spaces.len())
+    else {
+        let actual = plan.memory_plan.as_ref().map_or(0, |memory_plan| memory_plan.bounds.len()) as u64;
+        return equal("memories", actual, spaces.len() as u64);
     };
     for row in &plan.rows {
         let (id, offset, size) = (row.id, row.offset, row.size);
@@ -48,18 +50,18 @@ pub fn memories(graph: &Graph, problem: &Problem, plan: &Plan) -> Result<(), Vio
     equal("placed buffers", plan.placement.len() as u64, traffic.len() as u64)?;
     let mut sum = 0_u128;
     for (buffer, &memory) in plan.placement.iter().enumerate() {
-        let missing = || Violation::Missing { id: problem.buffers()[buffer].id };
-        let space = own(memory).and_then(|number| spaces.get(number)).ok_or_else(missing)?;
+        let violation = || Violation::Missing { id: problem.buffers()[buffer].id };
+        let space = own(memory).and_then(|number| spaces.get(number)).ok_or_else(violation)?;
         sum = sum.saturating_add(cost(buffer, space));
     }
-    equal("cost", placed.cost, u64::try_from(sum).unwrap_or(u64::MAX))?;
-    let bound = cost_bound(graph, problem, &placed.times, &traffic);
-    equal("cost_bound", placed.cost_bound, u64::try_from(bound).unwrap_or(u64::MAX))?;
-    if placed.cost_bound > placed.cost {
+    equal("cost", memory_plan.cost, u64::try_from(sum).unwrap_or(u64::MAX))?;
+    let bound = cost_bound(graph, problem, &memory_plan.times, &traffic);
+    equal("cost_bound", memory_plan.cost_bound, u64::try_from(bound).unwrap_or(u64::MAX))?;
+    if memory_plan.cost_bound > memory_plan.cost {
         return Err(Violation::Field {
             field: "cost_bound above the cost",
-            said: placed.cost_bound,
-            expected: placed.cost,
+            actual: memory_plan.cost_bound,
+            expected: memory_plan.cost,
         });
     }
     Ok(())
@@ -72,8 +74,8 @@ fn own(memory: Memory) -> Option<usize> {
     }
 }
 
-fn equal(field: &'static str, said: u64, expected: u64) -> Result<(), Violation> {
-    if said == expected { Ok(()) } else { Err(Violation::Field { field, said, expected }) }
+fn equal(field: &'static str, actual: u64, expected: u64) -> Result<(), Violation> {
+    if actual == expected { Ok(()) } else { Err(Violation::Field { field, actual, expected }) }
 }
 
 /// What the buffers cost at least: each in its cheapest memory, and at the named instants those
@@ -101,13 +103,13 @@ fn cost_bound(graph: &Graph, problem: &Problem, times: &[u64], traffic: &[u128])
     let least = |buffer: usize| costs[buffer].first().copied().unwrap_or(0);
     let cheap = (0..buffers.len()).map(|i| traffic[i].saturating_mul(u128::from(least(i))));
     let mut sum = cheap.fold(0, u128::saturating_add);
-    let mut counted = alloc::vec![false; buffers.len()];
+    let mut is_counted = alloc::vec![false; buffers.len()];
     for &time in times {
         let live: Vec<usize> = (0..buffers.len())
-            .filter(|&i| buffers[i].lower <= time && time < buffers[i].upper && !counted[i])
+            .filter(|&i| buffers[i].lower <= time && time < buffers[i].upper && !is_counted[i])
             .filter(|&i| buffers[i].size > 0)
             .collect();
-        let moved = |limit: u64| {
+        let move_cost = |limit: u64| {
             let bytes = spaces.iter().filter(|space| space.cost <= limit).map(|space| space.capacity);
             let room: u128 = bytes.map(u128::from).sum();
             let cheap: Vec<usize> = live.iter().copied().filter(|&i| least(i) <= limit).collect();
@@ -118,8 +120,8 @@ fn cost_bound(graph: &Graph, problem: &Problem, times: &[u64], traffic: &[u128])
             };
             cheapest(&cheap.iter().filter_map(out).collect::<Vec<_>>(), load.saturating_sub(room))
         };
-        sum = sum.saturating_add(spaces.iter().map(|space| moved(space.cost)).max().unwrap_or(0));
-        live.into_iter().for_each(|i| counted[i] = true);
+        sum = sum.saturating_add(spaces.iter().map(|space| move_cost(space.cost)).max().unwrap_or(0));
+        live.into_iter().for_each(|i| is_counted[i] = true);
     }
     sum
 }
@@ -128,9 +130,9 @@ fn cost_bound(graph: &Graph, problem: &Problem, times: &[u64], traffic: &[u128])
 /// twelve. Otherwise each byte costs the thing's cost for its bytes, rounded down.
 fn cheapest(things: &[(u128, u128)], mut bytes: u128) -> u128 {
     if things.len() <= 12 {
-        let sums = (0_u32..1 << things.len()).map(|chosen| {
-            let chosen = things.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
-            chosen.fold((0_u128, 0), |sum, (_, thing)| (sum.0.saturating_add(thing.0), sum.1 + thing.1))
+        let sums = (0_u32..1 << things.len()).map(|subset| {
+            let members = things.iter().enumerate().filter(|(at, _)| subset >> at & 1 == 1);
+            members.fold((0_u128, 0), |sum, (_, thing)| (sum.0.saturating_add(thing.0), sum.1 + thing.1))
         });
         return sums.filter(|sum| sum.1 >= bytes).map(|sum| sum.0).min().unwrap_or(u128::MAX);
     }

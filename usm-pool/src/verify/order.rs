@@ -56,14 +56,14 @@ pub fn order_bound(graph: &Graph, bound: &OrderBound) -> Result<(), Violation> {
             }
             let expected = if bound.bytes == 0 { 0 } else { table.bytes_in_every_order(*op) };
             if bound.bytes > expected {
-                return Err(Violation::Field { field: "order_bound", said: bound.bytes, expected });
+                return Err(Violation::Field { field: "order_bound", actual: bound.bytes, expected });
             }
             Ok(())
         }
         OrderCertificate::SeriesParallel => {
             let expected = series::least_peak(&table).ok_or(Violation::OrderNotSeriesParallel)?;
             if bound.bytes > expected {
-                return Err(Violation::Field { field: "order_bound", said: bound.bytes, expected });
+                return Err(Violation::Field { field: "order_bound", actual: bound.bytes, expected });
             }
             Ok(())
         }
@@ -73,10 +73,10 @@ pub fn order_bound(graph: &Graph, bound: &OrderBound) -> Result<(), Violation> {
                 return Ok(());
             }
             let mut is_open = alloc::vec![true; table.before.len()];
-            let turned = table.turned();
+            let reverse = table.turned();
             let mut front = State::new(&table);
             take(&mut front, first, limit, &mut is_open)?;
-            let mut back = State::new(&turned);
+            let mut back = State::new(&reverse);
             take(&mut back, last, limit, &mut is_open)?;
             walk(&mut front, &is_open, limit)
         }
@@ -156,7 +156,7 @@ fn least_part(state: &mut State<'_>, list: &[usize]) -> Option<u64> {
 /// A choice on the way: the lists of operators that may be next, and how many were tried.
 struct Choice {
     next: Vec<Vec<usize>>,
-    tried: usize,
+    count: usize,
 }
 
 /// Walks through all sets from here on, and refuses an order that meets the last one.
@@ -164,32 +164,32 @@ fn walk(state: &mut State<'_>, is_open: &[bool], limit: u64) -> Result<(), Viola
     let all = is_open.iter().filter(|open| **open).count();
     let mut sets = Sets::new(is_open);
     let mut way: Vec<Vec<usize>> = Vec::new();
-    let mut done = 0;
+    let mut count = 0;
     let mut choices = Vec::new();
     loop {
-        if done == all {
+        if count == all {
             return Err(Violation::OrderBelow { limit });
         }
         if sets.len() > SETS {
             return Err(Violation::OrderTooLarge);
         }
         let next = if sets.insert(state) { choose(state, is_open, limit) } else { Vec::new() };
-        choices.push(Choice { next, tried: 0 });
+        choices.push(Choice { next, count: 0 });
         // The next way that was not tried, after going back as far as necessary.
         let list = loop {
             let Some(choice) = choices.last_mut() else { return Ok(()) };
-            if let Some(list) = choice.next.get(choice.tried) {
-                choice.tried += 1;
+            if let Some(list) = choice.next.get(choice.count) {
+                choice.count += 1;
                 break list.clone();
             }
             choices.pop();
             if let Some(list) = way.pop() {
-                done -= list.len();
+                count -= list.len();
                 list.iter().rev().for_each(|&op| state.undo(op));
             }
         };
         list.iter().for_each(|&op| state.run(op));
-        done += list.len();
+        count += list.len();
         way.push(list);
     }
 }
@@ -198,18 +198,18 @@ fn walk(state: &mut State<'_>, is_open: &[bool], limit: u64) -> Result<(), Viola
 fn choose(state: &mut State<'_>, is_open: &[bool], limit: u64) -> Vec<Vec<usize>> {
     let mut last: Vec<usize> = Vec::new();
     // What is ready, and what waits for nothing but operators that only add bytes.
-    let mut found: Vec<usize> = state.ready().iter().copied().filter(|&op| is_open[op]).collect();
+    let mut candidates: Vec<usize> = state.ready().iter().copied().filter(|&op| is_open[op]).collect();
     let mut at = 0;
-    while at < found.len() {
-        let op = found[at];
+    while at < candidates.len() {
+        let op = candidates[at];
         at += 1;
         if !is_late(state.table, op, is_open) {
             last.push(op);
             continue;
         }
         for &next in state.table.after[op].iter().filter(|&&next| is_open[next]) {
-            if !found.contains(&next) {
-                found.push(next);
+            if !candidates.contains(&next) {
+                candidates.push(next);
             }
         }
     }
@@ -220,7 +220,7 @@ fn choose(state: &mut State<'_>, is_open: &[bool], limit: u64) -> Vec<Vec<usize>
             return alloc::vec![chain];
         }
     }
-    let mut kept = Vec::new();
+    let mut result = Vec::new();
     for list in lists {
         let mut ran = 0;
         while ran < list.len() && state.bytes_at(list[ran]) <= limit {
@@ -229,10 +229,10 @@ fn choose(state: &mut State<'_>, is_open: &[bool], limit: u64) -> Vec<Vec<usize>
         }
         list[..ran].iter().rev().for_each(|&op| state.undo(op));
         if ran == list.len() {
-            kept.push(list);
+            result.push(list);
         }
     }
-    kept
+    result
 }
 
 /// Whether nothing can end with the operator, and one of its successors is still to come.
@@ -248,23 +248,23 @@ fn list_to(state: &State<'_>, op: usize, is_open: &[bool]) -> Option<Vec<usize>>
     while at < list.len() {
         let before = &state.table.before[list[at]];
         at += 1;
-        for &needed in before.iter().filter(|&&needed| !state.ran[needed]) {
-            if !is_open[needed] || !is_late(state.table, needed, is_open) {
+        for &predecessor in before.iter().filter(|&&other| !state.ran[other]) {
+            if !is_open[predecessor] || !is_late(state.table, predecessor, is_open) {
                 return None;
             }
-            if !list.contains(&needed) {
-                list.push(needed);
+            if !list.contains(&predecessor) {
+                list.push(predecessor);
             }
         }
     }
     // Of the operators that are left, one that needs none of the others.
-    let mut sorted = Vec::with_capacity(list.len());
+    let mut order = Vec::with_capacity(list.len());
     while !list.is_empty() {
-        let needs = |op: &usize| state.table.before[*op].iter().any(|needed| list.contains(needed));
+        let needs = |op: &usize| state.table.before[*op].iter().any(|other| list.contains(other));
         let free = list.iter().position(|op| !needs(op))?;
-        sorted.push(list.swap_remove(free));
+        order.push(list.swap_remove(free));
     }
-    Some(sorted)
+    Some(order)
 }
 
 /// A chain that begins with a list and may come first: the last operator of each list is a

@@ -53,7 +53,7 @@ pub enum ProofFault {
     /// Another line was expected here.
     Line { expected: &'static str, found: String },
     /// A proof for another number of buffers.
-    Buffers { said: u64, expected: u64 },
+    Buffers { actual: u64, expected: u64 },
     /// The problem has more conflicts than necessary, so a bound for them is no bound for the
     /// graph.
     NotExact,
@@ -87,8 +87,8 @@ impl fmt::Display for ProofFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { expected, found } => write!(f, "{found:?} is not {expected}"),
-            Self::Buffers { said, expected } => {
-                write!(f, "a proof for {said} buffers, but the problem has {expected}")
+            Self::Buffers { actual, expected } => {
+                write!(f, "a proof for {actual} buffers, but the problem has {expected}")
             }
             Self::NotExact => f.write_str("the problem has more conflicts than must be"),
             Self::TooLarge { buffers } => write!(f, "{buffers} buffers are too many for a tree"),
@@ -134,10 +134,10 @@ pub fn bound_proof(problem: &Problem, text: &str) -> Result<u64, ProofError> {
         return Err(at(line)(unknown("\"usm proof 1\"", head)));
     }
     let (line, head) = next();
-    let said = header(head, "buffers").map_err(at(line))?;
+    let actual = header(head, "buffers").map_err(at(line))?;
     let expected = problem.buffers().len() as u64;
-    if said != expected {
-        return Err(at(line)(ProofFault::Buffers { said, expected }));
+    if actual != expected {
+        return Err(at(line)(ProofFault::Buffers { actual, expected }));
     }
     if !problem.is_exact() {
         return Err(at(line)(ProofFault::NotExact));
@@ -148,13 +148,13 @@ pub fn bound_proof(problem: &Problem, text: &str) -> Result<u64, ProofError> {
         let mut state = State::new(problem, capacity);
         while !state.is_refuted() {
             let (line, text) = next();
-            parse(text).and_then(|parsed| state.take(parsed)).map_err(at(line))?;
+            parse(text).and_then(|step| state.take(step)).map_err(at(line))?;
         }
     }
     // The last line ends with a line break, and nothing follows.
     match (next(), next()) {
         ((_, ""), (_, "")) if text.ends_with('\n') && !text.ends_with("\n\n") => Ok(bound),
-        ((line, found), _) => Err(at(line)(unknown("the end of the proof", found))),
+        ((line, rest), _) => Err(at(line)(unknown("the end of the proof", rest))),
     }
 }
 

@@ -59,9 +59,9 @@ struct Memory<'g> {
 }
 
 impl<'g> Memory<'g> {
-    fn new(graph: &'g Graph, given: &Graph, numbers: &mut Numbers) -> Self {
+    fn new(graph: &'g Graph, original: &Graph, numbers: &mut Numbers) -> Self {
         let mut root = |node: &crate::graph::TensorNode| {
-            let value = match given.tensor_index(node.id) {
+            let value = match original.tensor_index(node.id) {
                 Some(_) => Value::Before(node.id),
                 None => Value::Unknown(node.id),
             };
@@ -74,21 +74,21 @@ impl<'g> Memory<'g> {
     fn read(&self, tensor: usize) -> Vec<Piece> {
         let node = &self.graph.tensors()[tensor];
         let (begin, end) = (node.root_offset, node.root_offset + node.size);
-        let mut found: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         for piece in &self.roots[node.root] {
             let (low, high) = (piece.begin.max(begin), piece.end.min(end));
             if low >= high {
                 continue;
             }
             let at = piece.at + (low - piece.begin);
-            match found.last_mut() {
+            match pieces.last_mut() {
                 Some(last) if last.value == piece.value && last.at + (last.end - last.begin) == at => {
                     last.end = high - begin;
                 }
-                _ => found.push(Piece { begin: low - begin, end: high - begin, value: piece.value, at }),
+                _ => pieces.push(Piece { begin: low - begin, end: high - begin, value: piece.value, at }),
             }
         }
-        found
+        pieces
     }
 
     fn write(&mut self, tensor: usize, content: &[Piece]) {
@@ -136,33 +136,33 @@ impl<'g> Memory<'g> {
 ///
 /// # Errors
 /// The first [`Violation`] found.
-pub fn recomputed(given: &Graph, changed: &Graph, sources: &[Source]) -> Result<u64, Violation> {
-    if !given.loops().is_empty() || !changed.loops().is_empty() {
+pub fn recomputed(original: &Graph, new_graph: &Graph, sources: &[Source]) -> Result<u64, Violation> {
+    if !original.loops().is_empty() || !new_graph.loops().is_empty() {
         return Err(Violation::ChangedLoop);
     }
-    if sources.len() != changed.ops().len() {
-        return Err(Violation::LengthMismatch { buffers: changed.ops().len(), other: sources.len() });
+    if sources.len() != new_graph.ops().len() {
+        return Err(Violation::LengthMismatch { buffers: new_graph.ops().len(), other: sources.len() });
     }
-    check_tensors(given, changed)?;
+    check_tensors(original, new_graph)?;
     let mut numbers = Numbers::default();
-    let mut before = Memory::new(given, given, &mut numbers);
-    let runs: Vec<usize> = (0..given.ops().len()).map(|op| before.run(op, op, &mut numbers)).collect();
-    let mut after = Memory::new(changed, given, &mut numbers);
+    let mut before = Memory::new(original, original, &mut numbers);
+    let runs: Vec<usize> = (0..original.ops().len()).map(|op| before.run(op, op, &mut numbers)).collect();
+    let mut after = Memory::new(new_graph, original, &mut numbers);
     let mut first = alloc::vec![0_usize; runs.len()];
     for (op, &source) in sources.iter().enumerate() {
         let of = match source {
             Source::First(of) | Source::Again(of) => of,
             Source::Store | Source::Fetch => {
-                copy(changed, op, &mut after)?;
+                copy(new_graph, op, &mut after)?;
                 continue;
             }
         };
-        if !is_same_operator(given, of, changed, op) {
+        if !is_same_operator(original, of, new_graph, op) {
             return Err(Violation::ChangedOperator { op });
         }
         match source {
             Source::First(_) => first[of] += 1,
-            _ if has_effect(given, of) => return Err(Violation::ChangedOperator { op }),
+            _ if has_effect(original, of) => return Err(Violation::ChangedOperator { op }),
             _ => {}
         }
         if after.run(op, of, &mut numbers) != runs[of] {
@@ -172,23 +172,23 @@ pub fn recomputed(given: &Graph, changed: &Graph, sources: &[Source]) -> Result<
     if let Some(op) = first.iter().position(|&count| count != 1) {
         return Err(Violation::ChangedRuns { op, runs: first[op] });
     }
-    for (tensor, node) in given.tensors().iter().enumerate() {
+    for (tensor, node) in original.tensors().iter().enumerate() {
         let is_read = node.is_output || (node.kind == TensorKind::State && node.root == tensor);
         let same =
-            changed.tensor_index(node.id).is_some_and(|other| after.read(other) == before.read(tensor));
+            new_graph.tensor_index(node.id).is_some_and(|other| after.read(other) == before.read(tensor));
         if is_read && !same {
             return Err(Violation::ChangedResult { id: node.id });
         }
     }
     let cost = |graph: &Graph| graph.ops().iter().map(|op| u128::from(op.cost)).sum::<u128>();
-    Ok(u64::try_from(cost(changed).saturating_sub(cost(given))).unwrap_or(u64::MAX))
+    Ok(u64::try_from(cost(new_graph).saturating_sub(cost(original))).unwrap_or(u64::MAX))
 }
 
 /// Every tensor of the given graph is there; what comes from outside and the outputs are as they
 /// were.
-fn check_tensors(given: &Graph, changed: &Graph) -> Result<(), Violation> {
-    for node in given.tensors() {
-        let other = changed.tensor_index(node.id).map(|tensor| &changed.tensors()[tensor]);
+fn check_tensors(original: &Graph, new_graph: &Graph) -> Result<(), Violation> {
+    for node in original.tensors() {
+        let other = new_graph.tensor_index(node.id).map(|tensor| &new_graph.tensors()[tensor]);
         let is_same = |other: &crate::graph::TensorNode| {
             (other.size, other.padding, other.kind, other.is_output)
                 == (node.size, node.padding, node.kind, node.is_output)
@@ -199,7 +199,7 @@ fn check_tensors(given: &Graph, changed: &Graph) -> Result<(), Violation> {
         }
     }
     let ids = |graph: &Graph| graph.outputs().iter().map(|&t| graph.tensors()[t].id).collect::<Vec<_>>();
-    match (ids(given), ids(changed)) {
+    match (ids(original), ids(new_graph)) {
         (mine, theirs) if mine == theirs => Ok(()),
         (mine, theirs) => {
             let id = theirs.into_iter().find(|id| !mine.contains(id)).or(mine.first().copied());
@@ -209,20 +209,21 @@ fn check_tensors(given: &Graph, changed: &Graph) -> Result<(), Violation> {
 }
 
 /// Whether an operator may not run twice: nobody sees what it does, or it writes state.
-fn has_effect(given: &Graph, op: usize) -> bool {
-    let outputs = &given.ops()[op].outputs;
-    outputs.is_empty() || outputs.iter().any(|&tensor| given.tensors()[tensor].kind != TensorKind::Activation)
+fn has_effect(original: &Graph, op: usize) -> bool {
+    let outputs = &original.ops()[op].outputs;
+    outputs.is_empty()
+        || outputs.iter().any(|&tensor| original.tensors()[tensor].kind != TensorKind::Activation)
 }
 
 /// Whether both have as many inputs, outputs of the same sizes, the same cost, and no further
 /// permit.
-fn is_same_operator(given: &Graph, of: usize, changed: &Graph, op: usize) -> bool {
-    let Some(mine) = given.ops().get(of) else { return false };
-    let theirs = &changed.ops()[op];
+fn is_same_operator(original: &Graph, of: usize, new_graph: &Graph, op: usize) -> bool {
+    let Some(mine) = original.ops().get(of) else { return false };
+    let theirs = &new_graph.ops()[op];
     let size = |graph: &Graph, tensor: usize| graph.tensors()[tensor].size;
     let sizes =
         |graph: &Graph, tensors: &[usize]| tensors.iter().map(|&t| size(graph, t)).collect::<Vec<_>>();
-    let permitted = |&(from, to): &(usize, usize)| {
+    let is_permitted = |&(from, to): &(usize, usize)| {
         mine.in_place.iter().any(|&(input, output)| {
             let reads = theirs.inputs.iter().zip(&mine.inputs).any(|pair| pair == (&from, &input));
             let writes = theirs.outputs.iter().zip(&mine.outputs).any(|pair| pair == (&to, &output));
@@ -230,9 +231,9 @@ fn is_same_operator(given: &Graph, of: usize, changed: &Graph, op: usize) -> boo
         })
     };
     mine.cost == theirs.cost
-        && sizes(given, &mine.inputs) == sizes(changed, &theirs.inputs)
-        && sizes(given, &mine.outputs) == sizes(changed, &theirs.outputs)
-        && theirs.in_place.iter().all(permitted)
+        && sizes(original, &mine.inputs) == sizes(new_graph, &theirs.inputs)
+        && sizes(original, &mine.outputs) == sizes(new_graph, &theirs.outputs)
+        && theirs.in_place.iter().all(is_permitted)
 }
 
 /// Whether an operator that names the tensor as an output gives it content. State orders nothing in
@@ -243,15 +244,15 @@ fn gets_content(graph: &Graph, tensor: usize) -> bool {
 
 /// A copy of the first input to the first output. What it reads and writes besides has no bytes and
 /// only keeps the order.
-fn copy(changed: &Graph, op: usize, after: &mut Memory<'_>) -> Result<(), Violation> {
-    let node = &changed.ops()[op];
+fn copy(new_graph: &Graph, op: usize, after: &mut Memory<'_>) -> Result<(), Violation> {
+    let node = &new_graph.ops()[op];
     let wrong = Violation::ChangedOperator { op };
-    let ([from, read @ ..], [to, written @ ..]) = (&node.inputs[..], &node.outputs[..]) else {
+    let ([from, read @ ..], [to, order_outputs @ ..]) = (&node.inputs[..], &node.outputs[..]) else {
         return Err(wrong);
     };
-    let size = |tensor: usize| changed.tensors()[tensor].size;
-    let is_copy = size(*from) == size(*to) && gets_content(changed, *to) && node.in_place.is_empty();
-    if !is_copy || read.iter().chain(written).any(|&tensor| size(tensor) > 0) {
+    let size = |tensor: usize| new_graph.tensors()[tensor].size;
+    let is_copy = size(*from) == size(*to) && gets_content(new_graph, *to) && node.in_place.is_empty();
+    if !is_copy || read.iter().chain(order_outputs).any(|&tensor| size(tensor) > 0) {
         return Err(wrong);
     }
     let content = after.read(*from);

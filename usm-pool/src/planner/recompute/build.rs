@@ -149,7 +149,8 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
     let ids: BTreeSet<u64> = graph.tensors().iter().map(|node| node.id).collect();
     let next = ids.last().copied().unwrap_or(0);
     let texts = graph.tensors().iter().filter_map(|node| node.name.clone()).collect();
-    let mut names = Names { graph, home, ids: BTreeMap::new(), used_ids: ids, texts, next, tensors: Vec::new() };
+    let mut names =
+        Names { graph, home, ids: BTreeMap::new(), used_ids: ids, texts, next, tensors: Vec::new() };
     let mut names_of_ops: BTreeSet<String> = graph.ops().iter().map(|op| op.name.clone()).collect();
     let mut builder = Graph::builder();
     for (tensor, node) in graph.tensors().iter().enumerate() {
@@ -174,7 +175,8 @@ pub(super) fn build(graph: &Graph, stages: &Stages<'_>) -> Result<(Graph, Vec<So
                 let mut id = |tensor: usize, is_output: bool| match model.of[tensor] {
                     None => graph.tensors()[tensor].id,
                     Some(root) => {
-                        let lists = if is_output { [&step.makes, &step.uses] } else { [&step.uses, &step.makes] };
+                        let lists =
+                            if is_output { [&step.makes, &step.uses] } else { [&step.uses, &step.makes] };
                         let version = lists.into_iter().find_map(|list| version(list, root));
                         names.id(tensor, version.unwrap_or(0))
                     }

@@ -230,8 +230,9 @@ impl<'m> Stages<'m> {
             return;
         }
         let facts = &self.model.roots[root as usize];
-        let begins =
-            self.resident.get(root, at + 1) && !self.resident.get(root, at) && facts.producer != Some(at as u32);
+        let begins = self.resident.get(root, at + 1)
+            && !self.resident.get(root, at)
+            && facts.producer != Some(at as u32);
         let list = &mut self.begins[at];
         match (begins, list.iter().position(|&other| other == root)) {
             (true, None) => list.push(root),
@@ -317,10 +318,12 @@ impl<'m> Stages<'m> {
             }
             stage.items.push(Item::Run(op));
             let facts = &model.ops[op as usize];
-            let is_last =
-                |root: u32| marks.last[root as usize] == (stamp, place as u32 + 1) && !resident.get(root, at + 1);
+            let is_last = |root: u32| {
+                marks.last[root as usize] == (stamp, place as u32 + 1) && !resident.get(root, at + 1)
+            };
             let result_bytes: u64 = facts.makes.iter().map(|&root| size(root)).sum();
-            stage.peak = stage.peak.max(bytes + result_bytes - saved_by_permits(&facts.permits, is_last, size));
+            stage.peak =
+                stage.peak.max(bytes + result_bytes - saved_by_permits(&facts.permits, is_last, size));
             bytes += result_bytes;
             for &root in &facts.makes {
                 let stays = match op as usize == at {

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::lives::Lives;
-use super::reach::{Refutation, Budget, Reach, Window, reach};
+use super::reach::{Budget, Reach, Refutation, Window, reach};
 use super::walk::peak;
 
 /// An order, its peak, and the best bound on the peak of every order.

@@ -55,7 +55,8 @@ impl Lives {
         let blocks = Blocks::new(graph, InPlace::Never, None)?;
         let is_counted =
             |block: &Block| block.size > 0 && (!block.ops.is_empty() || (block.from_start && block.to_end));
-        let unit = blocks.blocks().iter().filter(|block| is_counted(block)).map(|block| block.alignment).min();
+        let unit =
+            blocks.blocks().iter().filter(|block| is_counted(block)).map(|block| block.alignment).min();
         let unit = unit.unwrap_or(1);
         let mut lives = Self {
             before: (0..n).map(|op| direct(graph, op)).collect(),

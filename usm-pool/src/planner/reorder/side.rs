@@ -4,11 +4,11 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use super::key_set::{KeySet, hash};
 use super::lists::Key;
 use super::lives::Lives;
 use super::parts::Parts;
 use super::reach::Budget;
-use super::seen::{Seen, hash};
 use super::walk::{Walk, work_of};
 
 /// Longest chain that is tried as a descent.
@@ -66,7 +66,7 @@ impl<'l> Side<'l> {
             return Some(Step::One(op));
         }
         // All of them would be a part of the step.
-        if self.walk.missing(op) as usize > CHAIN {
+        if self.walk.predecessors_left(op) as usize > CHAIN {
             return None;
         }
         let mut step = Vec::new();
@@ -102,7 +102,8 @@ impl<'l> Side<'l> {
     /// Whether the operator is a part of its successor's move.
     fn waits(&self, op: u32) -> bool {
         let after = &self.walk.lives.after[op as usize];
-        self.walk.lives.ends_nothing[op as usize] && after.iter().any(|&successor| self.open[successor as usize])
+        self.walk.lives.ends_nothing[op as usize]
+            && after.iter().any(|&successor| self.open[successor as usize])
     }
 
     /// Adds the operators that a step from here may lead to, from one that is ready on.
@@ -222,7 +223,7 @@ impl<'l> Side<'l> {
 
     /// Explores every state within the limit until one has all `goal` operators or is a descent.
     pub(super) fn explore(&mut self, goal: usize, limit: u64, budget: &mut Budget<'_>) -> Outcome {
-        let mut states = Seen::default();
+        let mut states = KeySet::default();
         let begin = self.walk.level;
         let mut least_cost = u64::MAX;
         let mut path: Vec<u32> = Vec::new();

@@ -8,8 +8,8 @@ use super::lives::Lives;
 #[derive(Clone, Debug)]
 pub(super) struct Walk<'l> {
     pub(super) lives: &'l Lives,
-    done: Vec<bool>,
-    waiting: Vec<u32>,
+    is_done: Vec<bool>,
+    in_degrees: Vec<u32>,
     /// Uses of each root that are still to come.
     left: Vec<u32>,
     /// Operators that may run next, in no order, and the place of each operator among them.
@@ -28,8 +28,8 @@ impl<'l> Walk<'l> {
     pub(super) fn new(lives: &'l Lives) -> Self {
         let mut walk = Self {
             lives,
-            done: alloc::vec![false; lives.len()],
-            waiting: lives.before.iter().map(|list| list.len() as u32).collect(),
+            is_done: alloc::vec![false; lives.len()],
+            in_degrees: lives.before.iter().map(|list| list.len() as u32).collect(),
             left: lives.roots.iter().map(|root| root.uses).collect(),
             ready: Vec::new(),
             slot: alloc::vec![0; lives.len()],
@@ -42,7 +42,7 @@ impl<'l> Walk<'l> {
             walk.slacks.add(root.slack_rank);
         }
         for op in 0..lives.len() as u32 {
-            if walk.waiting[op as usize] == 0 {
+            if walk.in_degrees[op as usize] == 0 {
                 walk.make_ready(op);
             }
         }
@@ -62,28 +62,28 @@ impl<'l> Walk<'l> {
     fn make_unready(&mut self, op: u32) {
         let slot = self.slot[op as usize];
         self.ready.swap_remove(slot as usize);
-        if let Some(&moved) = self.ready.get(slot as usize) {
-            self.slot[moved as usize] = slot;
+        if let Some(&other) = self.ready.get(slot as usize) {
+            self.slot[other as usize] = slot;
         }
     }
 
     pub(super) fn is_done(&self, op: u32) -> bool {
-        self.done[op as usize]
+        self.is_done[op as usize]
     }
 
     /// Operators that must run before this one and have not.
-    pub(super) fn missing(&self, op: u32) -> u32 {
-        self.waiting[op as usize]
+    pub(super) fn predecessors_left(&self, op: u32) -> u32 {
+        self.in_degrees[op as usize]
     }
 
     pub(super) fn is_ready(&self, op: u32) -> bool {
-        self.waiting[op as usize] == 0 && !self.done[op as usize]
+        self.in_degrees[op as usize] == 0 && !self.is_done[op as usize]
     }
 
     /// Whether a use has begun the root's life.
     fn has_begun(&self, root: u32) -> bool {
-        let known = &self.lives.roots[root as usize];
-        known.from_start || self.left[root as usize] < known.uses
+        let entry = &self.lives.roots[root as usize];
+        entry.from_start || self.left[root as usize] < entry.uses
     }
 
     /// The roots that `op`, which is ready, begins.
@@ -107,12 +107,12 @@ impl<'l> Walk<'l> {
         let uses = &lives.uses[op as usize];
         let mut bytes = self.level_with(op);
         for permits in &lives.permits[op as usize] {
-            let saved = permits.saved(
+            let savings = permits.saved(
                 &lives.roots,
                 |root| self.left[root as usize] == 1,
                 |root| !self.has_begun(root),
             );
-            bytes = bytes.saturating_sub(saved);
+            bytes = bytes.saturating_sub(savings);
         }
         if lives.slacks.is_empty() {
             return bytes;
@@ -127,12 +127,12 @@ impl<'l> Walk<'l> {
     pub(super) fn level_after(&self, op: u32) -> u64 {
         let mut level = self.level;
         for &root in &self.lives.uses[op as usize] {
-            let known = &self.lives.roots[root as usize];
+            let entry = &self.lives.roots[root as usize];
             if !self.has_begun(root) {
-                level += known.room;
+                level += entry.room;
             }
-            if self.left[root as usize] == 1 && !known.to_end {
-                level -= known.room;
+            if self.left[root as usize] == 1 && !entry.to_end {
+                level -= entry.room;
             }
         }
         level
@@ -143,60 +143,60 @@ impl<'l> Walk<'l> {
         if self.lives.slacks.is_empty() {
             return 0;
         }
-        let ended = self.lives.uses[op as usize].iter().filter(|&&root| self.left[root as usize] == 1);
-        ended.map(|&root| self.lives.roots[root as usize].slack).max().unwrap_or(0)
+        let roots = self.lives.uses[op as usize].iter().filter(|&&root| self.left[root as usize] == 1);
+        roots.map(|&root| self.lives.roots[root as usize].slack).max().unwrap_or(0)
     }
 
     /// Runs `op`, which is ready.
     pub(super) fn run(&mut self, op: u32) {
         let lives = self.lives;
         for &root in &lives.uses[op as usize] {
-            let known = &lives.roots[root as usize];
+            let entry = &lives.roots[root as usize];
             let left = &mut self.left[root as usize];
-            if !known.from_start && *left == known.uses {
-                self.level += known.room;
-                self.slacks.add(known.slack_rank);
+            if !entry.from_start && *left == entry.uses {
+                self.level += entry.room;
+                self.slacks.add(entry.slack_rank);
             }
             *left -= 1;
-            if *left == 0 && !known.to_end {
-                self.level -= known.room;
-                self.slacks.remove(known.slack_rank);
+            if *left == 0 && !entry.to_end {
+                self.level -= entry.room;
+                self.slacks.remove(entry.slack_rank);
             }
         }
         self.make_unready(op);
-        for &later in &lives.after[op as usize] {
-            self.waiting[later as usize] -= 1;
-            if self.waiting[later as usize] == 0 {
-                self.make_ready(later);
+        for &successor in &lives.after[op as usize] {
+            self.in_degrees[successor as usize] -= 1;
+            if self.in_degrees[successor as usize] == 0 {
+                self.make_ready(successor);
             }
         }
-        self.done[op as usize] = true;
+        self.is_done[op as usize] = true;
         self.count += 1;
         self.steps += 1 + work_of(lives.uses[op as usize].len() + lives.after[op as usize].len());
     }
 
     /// Takes back `op`, the last one that ran.
     pub(super) fn take_back(&mut self, op: u32) {
-        self.done[op as usize] = false;
+        self.is_done[op as usize] = false;
         self.count -= 1;
         let lives = self.lives;
-        for &later in &lives.after[op as usize] {
-            if self.waiting[later as usize] == 0 {
-                self.make_unready(later);
+        for &successor in &lives.after[op as usize] {
+            if self.in_degrees[successor as usize] == 0 {
+                self.make_unready(successor);
             }
-            self.waiting[later as usize] += 1;
+            self.in_degrees[successor as usize] += 1;
         }
         self.make_ready(op);
         for &root in &self.lives.uses[op as usize] {
-            let known = &self.lives.roots[root as usize];
-            if self.left[root as usize] == 0 && !known.to_end {
-                self.level += known.room;
-                self.slacks.add(known.slack_rank);
+            let entry = &self.lives.roots[root as usize];
+            if self.left[root as usize] == 0 && !entry.to_end {
+                self.level += entry.room;
+                self.slacks.add(entry.slack_rank);
             }
             self.left[root as usize] += 1;
             if !self.has_begun(root) {
-                self.level -= known.room;
-                self.slacks.remove(known.slack_rank);
+                self.level -= entry.room;
+                self.slacks.remove(entry.slack_rank);
             }
         }
     }

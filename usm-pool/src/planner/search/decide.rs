@@ -57,7 +57,7 @@ struct Choice {
     next: u32,
     end: u32,
     /// Candidates before this are sorted and precede all others.
-    sorted: u32,
+    sorted_end: u32,
     /// Lengths of the trail, the parts and the members to return to.
     marks: (u32, u32, u32),
     /// The last tried candidate conflicted with nothing, so no other candidate can be better.
@@ -75,7 +75,7 @@ pub(super) struct Search<'m> {
     frames: Vec<Frame>,
     borders: Vec<u32>,
     /// Last expansion in which a class had a candidate.
-    seen: Vec<u64>,
+    last_expansion: Vec<u64>,
     expansion: u64,
     /// The cost of a node of this instance.
     weight: u64,
@@ -91,7 +91,7 @@ impl<'m> Search<'m> {
             members: Vec::new(),
             frames: Vec::new(),
             borders: Vec::new(),
-            seen: alloc::vec![0; model.items.len()],
+            last_expansion: alloc::vec![0; model.items.len()],
             expansion: 0,
             weight: model.weight(),
         }
@@ -156,9 +156,9 @@ impl<'m> Search<'m> {
                         log.done();
                         continue;
                     }
-                    if choice.next == choice.sorted {
+                    if choice.next == choice.sorted_end {
                         let (next, end) = (choice.next as usize, choice.end as usize);
-                        choice.sorted += Self::sort_next_candidates(&mut self.candidates[next..end]);
+                        choice.sorted_end += Self::sort_next_candidates(&mut self.candidates[next..end]);
                     }
                     let Candidate { offset, rank, item } = self.candidates[choice.next as usize];
                     choice.next += 1;
@@ -168,10 +168,10 @@ impl<'m> Search<'m> {
                     (*nodes, node) = (*nodes - self.weight, node + 1);
                     let (part, mark) = (choice.part, choice.marks.0);
                     let Part { members, cliques } = self.parts[part as usize];
-                    let placed = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);
-                    choice.is_last = placed.free;
+                    let effect = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);
+                    choice.is_last = effect.free;
                     log.place(self.model, item);
-                    if !placed.fits {
+                    if !effect.fits {
                         log.too_high(self.model, &self.state);
                         self.state.undo(mark as usize);
                         continue;
@@ -254,19 +254,19 @@ impl<'m> Search<'m> {
             let (low, at) = (self.state.low[item as usize], at as u32);
             if low < lid && (low > offset || (low == offset && at >= rank)) {
                 // Of interchangeable items, only the first is tried.
-                let class = &mut self.seen[self.model.items[item as usize].class as usize];
+                let class = &mut self.last_expansion[self.model.items[item as usize].class as usize];
                 if *class != self.expansion {
                     *class = self.expansion;
                     self.candidates.push(Candidate { offset: low, rank: at, item });
                 }
             }
         }
-        let sorted = first as u32 + Self::sort_next_candidates(&mut self.candidates[first..]);
+        let sorted_end = first as u32 + Self::sort_next_candidates(&mut self.candidates[first..]);
         self.frames.push(Frame::Choice(Choice {
             part,
             first: first as u32,
             next: first as u32,
-            sorted,
+            sorted_end,
             end: self.candidates.len() as u32,
             marks: (self.state.mark() as u32, self.parts.len() as u32, self.members.len() as u32),
             is_last: false,
@@ -278,12 +278,12 @@ impl<'m> Search<'m> {
     /// Sorts piecewise: most choices are left after a few candidates.
     fn sort_next_candidates(candidates: &mut [Candidate]) -> u32 {
         let key = |candidate: &Candidate| (candidate.offset, candidate.rank);
-        let ahead = candidates.len().min(AHEAD);
-        if ahead < candidates.len() {
-            candidates.select_nth_unstable_by_key(ahead, key);
+        let count = candidates.len().min(AHEAD);
+        if count < candidates.len() {
+            candidates.select_nth_unstable_by_key(count, key);
         }
-        candidates[..ahead].sort_unstable_by_key(key);
-        ahead as u32
+        candidates[..count].sort_unstable_by_key(key);
+        count as u32
     }
 
     /// The current part has no unplaced item: returns to the enclosing parts.

@@ -45,7 +45,7 @@ pub(super) struct Ejection<'r, R> {
     /// Current offsets; [`UNPLACED`] for removed buffers.
     offset: Vec<u64>,
     weight: Vec<u64>,
-    waiting: Vec<u32>,
+    queue: Vec<u32>,
     /// Where overlap with a partner starts and ends to count, with its weight.
     begins: Vec<(u64, u64)>,
     ends: Vec<(u64, u64)>,
@@ -61,7 +61,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
             relation,
             offset: Vec::new(),
             weight: vec![0; relation.len()],
-            waiting: Vec::new(),
+            queue: Vec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             random: Random::new(0),
@@ -95,7 +95,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
             self.restart_below(best, (upper - (((upper - lower) / unit) >> self.halvings) * unit).max(lower));
         }
         while *nodes > 0 {
-            if self.waiting.is_empty() {
+            if self.queue.is_empty() {
                 best.clone_from(&self.offset);
                 let ends = (0..best.len()).map(|i| best[i].saturating_add(self.relation.shape(i).0));
                 return ends.max();
@@ -116,11 +116,11 @@ impl<'r, R: Relation> Ejection<'r, R> {
         self.steps = 0;
         self.offset.clear();
         self.offset.extend_from_slice(best);
-        self.waiting.clear();
+        self.queue.clear();
         for (item, &offset) in best.iter().enumerate() {
             if offset.saturating_add(self.relation.shape(item).0) > capacity {
                 self.offset[item] = UNPLACED;
-                self.waiting.push(item as u32);
+                self.queue.push(item as u32);
             }
             self.weight[item] = self.resistance(item);
         }
@@ -135,11 +135,11 @@ impl<'r, R: Relation> Ejection<'r, R> {
 
     /// Places a removed buffer and returns the cost in nodes; `None` if it does not fit at all.
     fn step(&mut self) -> Option<u64> {
-        let at = self.random.random_below(self.waiting.len() as u64) as usize;
-        let item = self.waiting.swap_remove(at) as usize;
+        let at = self.random.random_below(self.queue.len() as u64) as usize;
+        let item = self.queue.swap_remove(at) as usize;
         let (size, _) = self.relation.shape(item);
         if size > self.capacity {
-            self.waiting.push(item as u32);
+            self.queue.push(item as u32);
             return None;
         }
         let (low, cost) = self.cheapest(item);
@@ -147,12 +147,12 @@ impl<'r, R: Relation> Ejection<'r, R> {
         if cost > 0 {
             self.weight[item] = self.weight[item].saturating_add(self.resistance(item));
             let top = low.saturating_add(size);
-            let Self { relation, offset, waiting, .. } = self;
+            let Self { relation, offset, queue, .. } = self;
             relation.each_partner(item, |other| {
                 let at = offset[other];
                 if at != UNPLACED && at < top && at.saturating_add(relation.shape(other).0) > low {
                     offset[other] = UNPLACED;
-                    waiting.push(other as u32);
+                    queue.push(other as u32);
                 }
             });
         }

@@ -1,15 +1,15 @@
-//! Lowers the peak by decisions: runs the steps of a course, one after the other or on several
+//! Lowers the peak by decisions: runs the steps of a schedule, one after the other or on several
 //! threads.
 
 use alloc::vec::Vec;
 
 use super::Progress;
-use super::course::{Course, Done, End, Step};
 use super::decide::{Answer, Search};
 use super::eject::{Ejection, Relation};
 use super::log::NoLog;
 use super::model::Model;
 use super::order::Order;
+use super::schedule::{End, Schedule, Step, StepResult};
 
 /// The request of a search.
 pub(super) struct Goal<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Goal<'a> {
 
 /// The result of a search.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// Offset of each item, if a placement below the peak to beat was found.
     pub(super) offsets: Option<Vec<u64>>,
     /// Nodes visited.
@@ -40,52 +40,52 @@ pub(super) struct Found {
 
 /// Lowers the peak of a plan, with `bound` a proven lower bound. `best` has the offset of each
 /// item.
-pub(super) fn minimise(model: &Model, bound: u64, best: Vec<u64>, goal: &Goal<'_>) -> Found {
-    let mut run = Run { course: Course::new(model, bound, &best, goal), best, is_better: false };
+pub(super) fn minimise(model: &Model, bound: u64, best: Vec<u64>, goal: &Goal<'_>) -> SearchResult {
+    let mut run = Run { schedule: Schedule::new(model, bound, &best, goal), best, is_better: false };
     #[cfg(feature = "threads")]
     if goal.threads > 1 {
-        super::ahead::minimise(model, &mut run, goal);
-        return run.found();
+        super::parallel::minimise(model, &mut run, goal);
+        return run.into_result();
     }
     let (mut search, mut ejection) = (Search::new(model), Ejection::new(model));
     while !(goal.stop)() {
-        let Some(step) = run.course.next() else { break };
-        let done = match step {
+        let Some(step) = run.schedule.next() else { break };
+        let result = match step {
             Step::Repair(_) => repair_once(&mut ejection, step, &run.best, &mut || (goal.stop)()),
             Step::Decide(_) => decide_once(&mut search, model, step, &mut || (goal.stop)()),
         };
-        run.take(step, done, goal);
+        run.take(step, result, goal);
     }
-    run.found()
+    run.into_result()
 }
 
-/// A course with the best placement so far.
+/// A schedule with the best placement so far.
 #[derive(Debug)]
 pub(super) struct Run<'m> {
-    pub(super) course: Course<'m>,
+    pub(super) schedule: Schedule<'m>,
     pub(super) best: Vec<u64>,
     is_better: bool,
 }
 
 impl Run<'_> {
     /// Continues with the result of a step.
-    pub(super) fn take(&mut self, step: Step, done: Done, goal: &Goal<'_>) {
-        let news = self.course.take(step, &done);
-        if let End::Found(offsets) = done.end {
+    pub(super) fn take(&mut self, step: Step, result: StepResult, goal: &Goal<'_>) {
+        let news = self.schedule.take(step, &result);
+        if let End::Found(offsets) = result.end {
             self.best = offsets;
             self.is_better = true;
         }
         if news {
-            (goal.progress)(self.course.progress());
+            (goal.progress)(self.schedule.progress());
         }
     }
 
-    fn found(self) -> Found {
-        let Self { course, best, is_better } = self;
-        Found {
+    fn into_result(self) -> SearchResult {
+        let Self { schedule, best, is_better } = self;
+        SearchResult {
             offsets: is_better.then_some(best),
-            nodes: course.nodes_used(),
-            infeasible: course.infeasible,
+            nodes: schedule.nodes_used(),
+            infeasible: schedule.infeasible,
         }
     }
 }
@@ -96,11 +96,11 @@ pub(super) fn repair_once(
     step: Step,
     best: &[u64],
     stop: &mut dyn FnMut() -> bool,
-) -> Done {
-    let Step::Repair(step) = step else { return Done { used: 0, end: End::Failed } };
+) -> StepResult {
+    let Step::Repair(step) = step else { return StepResult { used: 0, end: End::Failed } };
     let (mut left, mut best) = (step.nodes, best.to_vec());
     let better = ejection.improve(&mut best, step.peak, (step.least, step.unit), &mut left, stop);
-    Done { used: step.nodes - left, end: better.map_or(End::Failed, |_| End::Found(best)) }
+    StepResult { used: step.nodes - left, end: better.map_or(End::Failed, |_| End::Found(best)) }
 }
 
 /// Decides within the nodes of a step.
@@ -109,8 +109,8 @@ pub(super) fn decide_once(
     model: &Model,
     step: Step,
     stop: &mut dyn FnMut() -> bool,
-) -> Done {
-    let Step::Decide(step) = step else { return Done { used: 0, end: End::Failed } };
+) -> StepResult {
+    let Step::Decide(step) = step else { return StepResult { used: 0, end: End::Failed } };
     let order = Order::new(model, step.rule, step.noise, step.seed);
     let mut left = step.nodes;
     let end = match search.decide(step.aim, &order, &mut left, stop, &mut NoLog) {
@@ -118,25 +118,30 @@ pub(super) fn decide_once(
         Answer::Infeasible => End::Infeasible,
         Answer::Limit => End::Failed,
     };
-    Done { used: step.nodes - left, end }
+    StepResult { used: step.nodes - left, end }
 }
 
 /// Lowers the peak of a plan by repair alone: for instances too large for the tables of the
 /// exhaustive search.
-pub(super) fn repair<R: Relation>(relation: &R, bound: u64, mut best: Vec<u64>, goal: &Goal<'_>) -> Found {
+pub(super) fn repair<R: Relation>(
+    relation: &R,
+    bound: u64,
+    mut best: Vec<u64>,
+    goal: &Goal<'_>,
+) -> SearchResult {
     let Goal { nodes: budget, capacity, stop, progress, .. } = *goal;
     let mut nodes = budget;
-    let mut found = Found { offsets: None, nodes: 0, infeasible: None };
+    let mut result = SearchResult { offsets: None, nodes: 0, infeasible: None };
     let mut peak = (0..best.len()).map(|i| best[i] + relation.shape(i).0).max().unwrap_or(0);
     let least = bound.max(capacity.unwrap_or(0));
     let mut ejection = Ejection::new(relation);
     while nodes > 0 && peak > least && !stop() {
         if let Some(better) = ejection.improve(&mut best, peak, (least, 1), &mut nodes, &mut || stop()) {
             peak = better;
-            found.offsets = Some(best.clone());
+            result.offsets = Some(best.clone());
             progress(Progress { peak, bound, nodes: budget - nodes });
         }
     }
-    found.nodes = budget - nodes;
-    found
+    result.nodes = budget - nodes;
+    result
 }

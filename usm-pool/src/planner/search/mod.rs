@@ -18,19 +18,19 @@
 //!
 //! Everything follows from the instance and the node budget: no clock, no floating point, fixed
 //! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse. Threads
-//! try ahead of the sequence (module `ahead`), so that their number changes nothing but the time.
+//! try ahead of the sequence (module `parallel`), so that their number changes nothing but the time.
 
-#[cfg(feature = "threads")]
-mod ahead;
-mod course;
 mod decide;
 mod eject;
 mod log;
 mod minimise;
 mod model;
 mod order;
+#[cfg(feature = "threads")]
+mod parallel;
 mod prove;
 mod rows;
+mod schedule;
 mod state;
 mod timeline;
 
@@ -87,7 +87,7 @@ pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, 
     };
     let pick = |buffers: &mut dyn Iterator<Item = usize>| buffers.map(|i| offsets[i]).collect::<Vec<u64>>();
     let model = if is_large(instance) { None } else { Model::new(instance) };
-    let (found, buffers): (_, Vec<usize>) = match model {
+    let (result, buffers): (_, Vec<usize>) = match model {
         Some(model) => {
             let buffers: Vec<usize> = model.items.iter().map(|item| item.buffer).collect();
             (minimise(&model, bound, pick(&mut buffers.iter().copied()), &goal), buffers)
@@ -98,12 +98,12 @@ pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, 
             (repair(&timeline, bound, pick(&mut buffers.iter().copied()), &goal), buffers)
         }
     };
-    let offsets = found.offsets.map(|placed| {
+    let offsets = result.offsets.map(|item_offsets| {
         let mut offsets = alloc::vec![0; instance.buffers.len()];
-        for (buffer, offset) in buffers.into_iter().zip(placed) {
+        for (buffer, offset) in buffers.into_iter().zip(item_offsets) {
             offsets[buffer] = offset;
         }
         offsets
     });
-    Outcome { offsets, nodes: found.nodes, infeasible: found.infeasible }
+    Outcome { offsets, nodes: result.nodes, infeasible: result.infeasible }
 }

@@ -47,10 +47,10 @@ pub(super) struct Model {
     pub(super) items: Vec<Item>,
     pub(super) conflicts: Rows,
     pub(super) cliques: Rows,
-    /// Sections `first..last` of an item, or that range of `listed` when there are no lives.
+    /// Sections `first..last` of an item, or that range of `section_list` when there are no lives.
     first: Vec<u32>,
     last: Vec<u32>,
-    listed: Vec<u32>,
+    section_list: Vec<u32>,
     /// Every end of a buffer in a compacted plan is a multiple of this.
     pub(super) unit: u64,
     /// The cliques are in order of time.
@@ -60,8 +60,8 @@ pub(super) struct Model {
 impl Model {
     /// `None` if the tables would be too large, or no buffer needs bytes.
     pub(super) fn new(instance: Instance<'_>) -> Option<Self> {
-        let occupied = |&i: &usize| instance.occupies(i);
-        let mut buffers: Vec<usize> = (0..instance.buffers.len()).filter(occupied).collect();
+        let needs_bytes = |&i: &usize| instance.occupies(i);
+        let mut buffers: Vec<usize> = (0..instance.buffers.len()).filter(needs_bytes).collect();
         if buffers.is_empty() || u32::try_from(buffers.len()).is_err() {
             return None;
         }
@@ -91,7 +91,7 @@ impl Model {
             cliques: Rows::default(),
             first: Vec::new(),
             last: Vec::new(),
-            listed: Vec::new(),
+            section_list: Vec::new(),
             unit,
             chain: instance.conflicts.is_none(),
         };
@@ -115,8 +115,9 @@ impl Model {
 
     /// The cliques that an item is in.
     pub(super) fn cliques_of(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
-        (self.first[item]..self.last[item])
-            .map(|at| if self.listed.is_empty() { at as usize } else { self.listed[at as usize] as usize })
+        (self.first[item]..self.last[item]).map(|at| {
+            if self.section_list.is_empty() { at as usize } else { self.section_list[at as usize] as usize }
+        })
     }
 
     /// The sections `[first, last)` of an item; only with lives.
@@ -207,7 +208,7 @@ impl Model {
             item.width = conflicts.row(i).len() as u64 + 1;
             (self.first[i], self.last[i]) = of.range(i);
         }
-        self.listed = of.into_data();
+        self.section_list = of.into_data();
         (self.conflicts, self.cliques) = (conflicts, cliques);
         Some(())
     }
@@ -269,7 +270,7 @@ fn greedy_cliques(items: &[Item], conflicts: &Rows, conflict: impl Fn(usize, usi
         rank[i as usize] = r as u32;
     }
     let mut work: u64 = 1 << 26;
-    let mut found: Vec<Vec<u32>> = Vec::new();
+    let mut cliques: Vec<Vec<u32>> = Vec::new();
     let mut candidates: Vec<u32> = Vec::new();
     for &seed in &order {
         let mut clique = vec![seed];
@@ -284,18 +285,18 @@ fn greedy_cliques(items: &[Item], conflicts: &Rows, conflict: impl Fn(usize, usi
         }
         if clique.len() > 1 {
             clique.sort_unstable();
-            found.push(clique);
+            cliques.push(clique);
         }
         if work == 0 {
             break;
         }
     }
-    let mut order: Vec<usize> = (0..found.len()).collect();
-    sort::by_key(&mut order, |at| &found[at]);
-    order.dedup_by_key(|at| &found[*at]);
+    let mut order: Vec<usize> = (0..cliques.len()).collect();
+    sort::by_key(&mut order, |at| &cliques[at]);
+    order.dedup_by_key(|at| &cliques[*at]);
     Rows::new(order.len(), |push| {
         for (row, &at) in order.iter().enumerate() {
-            found[at].iter().for_each(|&i| push(row, i));
+            cliques[at].iter().for_each(|&i| push(row, i));
         }
     })
 }

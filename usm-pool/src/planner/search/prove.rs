@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use super::super::{Instance, Options};
-use super::course::of_rank;
 use super::decide::{Answer, Search};
 use super::log::{Line, Lines};
 use super::model::Model;
 use super::order::Order;
+use super::schedule::of_rank;
 
 /// Nodes of the first try.
 const FIRST: u64 = 1 << 14;
@@ -30,7 +30,7 @@ pub(in super::super) fn refute(
     while nodes >= model.weight() && !stop() {
         let (rule, noise) = of_rank(rank);
         let mut left = limit.min(nodes);
-        let given = left;
+        let budget = left;
         let mut lines = Lines::default();
         // The ends of compacted placements are multiples of the unit.
         let aim = capacity / model.unit * model.unit;
@@ -39,7 +39,7 @@ pub(in super::super) fn refute(
             Answer::Infeasible => return Some(lines.0),
             Answer::Limit => {}
         }
-        nodes -= given - left;
+        nodes -= budget - left;
         rank += 1;
         limit = limit.saturating_add(limit / 2);
     }

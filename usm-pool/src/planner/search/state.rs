@@ -22,7 +22,7 @@ enum Change {
 
 /// The result of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct Effect {
     /// The rest may still fit.
     pub(super) fits: bool,
     /// No unplaced item conflicts with the item.
@@ -143,7 +143,7 @@ impl<'m> State<'m> {
 
     /// Places an item at its lowest offset. All later items lie at or above it. `cliques` are those
     /// to check.
-    pub(super) fn place(&mut self, item: usize, cliques: core::ops::Range<usize>) -> Placed {
+    pub(super) fn place(&mut self, item: usize, cliques: core::ops::Range<usize>) -> Effect {
         let model = self.model;
         let offset = self.low[item];
         self.offset[item] = offset;
@@ -171,15 +171,15 @@ impl<'m> State<'m> {
             }
             let to = &model.items[other];
             // The checked problem excludes overflow of sums; a saturated value does not fit.
-            let raised = align_up(top, to.alignment).unwrap_or(u64::MAX - 1);
+            let new_low = align_up(top, to.alignment).unwrap_or(u64::MAX - 1);
             self.trail.push(Change::Low { item: other as u32, low });
-            self.low[other] = raised;
-            if raised.saturating_add(to.size) > self.capacity {
+            self.low[other] = new_low;
+            if new_low.saturating_add(to.size) > self.capacity {
                 fits = false;
                 self.reason = Reason::Tall(other as u32);
             }
         }
-        Placed { fits: fits && self.bounded(offset, cliques), free }
+        Effect { fits: fits && self.bounded(offset, cliques), free }
     }
 
     /// Whether every clique can still end below its ceiling if no item is placed below `offset` any

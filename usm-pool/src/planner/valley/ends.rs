@@ -80,8 +80,8 @@ impl Ends {
         let mut lives = 1;
         for (height, level) in self.earliest.iter().enumerate() {
             let siblings = level.get(at..(at / FAN + 1) * FAN)?;
-            if let Some(found) = siblings.iter().position(|&earliest| earliest <= end) {
-                return self.descend(height, at + found, end);
+            if let Some(position) = siblings.iter().position(|&earliest| earliest <= end) {
+                return self.descend(height, at + position, end);
             }
             lives *= FAN;
             at = at / FAN + 1;

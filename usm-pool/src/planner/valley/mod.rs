@@ -8,14 +8,14 @@
 //! A life lies in at most one valley, so the order of valleys does not matter. The nearest one is
 //! filled first, so that its tables stay in the cache.
 
+mod candidates;
 mod ends;
 mod skyline;
-mod waiting;
 
 use alloc::vec::Vec;
 
+use self::candidates::Candidates;
 use self::skyline::Skyline;
-use self::waiting::Waiting;
 use super::Instance;
 use super::greedy::Until;
 use crate::lifetime::align_up;
@@ -55,29 +55,29 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64, until: Unti
     }
     let buffers = instance.buffers;
     let ranks = Ranks::of(buffers)?;
-    let mut waiting = Waiting::new(buffers, &ranks, |length, size| first.class(length, size, bound));
+    let mut candidates = Candidates::new(buffers, &ranks, |length, size| first.class(length, size, bound));
     let mut skyline = Skyline::new(ranks.count.saturating_sub(1));
     let mut offsets = alloc::vec![0; buffers.len()];
-    let mut placed = 0;
+    let mut count = 0;
     loop {
         let valley = skyline.descend_to_valley();
-        match waiting.take(valley.begin, valley.end) {
-            Some(taken) => {
-                let alignment = 1 << taken.shift;
+        match candidates.take(valley.begin, valley.end) {
+            Some(item) => {
+                let alignment = 1 << item.shift;
                 // Problems are checked so that no sum of sizes overflows.
                 let offset = align_up(valley.floor, alignment).unwrap_or(u64::MAX);
-                let end = offset.saturating_add(taken.size);
+                let end = offset.saturating_add(item.size);
                 if end > until.limit {
                     return None;
                 }
-                offsets[taken.buffer as usize] = offset;
-                skyline.raise(taken.lower, taken.upper, end);
+                offsets[item.buffer as usize] = offset;
+                skyline.raise(item.lower, item.upper, end);
                 // A first plan is made to its end: a million buffers take a second, and those that
                 // are put on top would make it many times as high.
-                if !until.on_top && until.is_out_of_time(placed) {
+                if !until.on_top && until.is_out_of_time(count) {
                     return None;
                 }
-                placed += 1;
+                count += 1;
             }
             None if valley.edge.is_none() => break,
             None => skyline.close(),

@@ -1,11 +1,11 @@
 //! How blocks are cut and merged.
 
 use super::super::table::NONE;
-use super::{Block, Gone, Order, QUEUES, Space, State, Travel, keep};
+use super::{Block, Garbage, Order, QUEUES, Space, State, Travel, keep};
 
 impl<U: Travel, H> Space<U, H> {
     /// Puts a block into its list, merged with free neighbours as far as their orders join.
-    pub(super) fn enlist(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
+    pub(super) fn enlist(&mut self, slot: u32, garbage: &mut Garbage<U>) -> u32 {
         let mut slot = slot;
         loop {
             let block = self.at(slot);
@@ -16,10 +16,10 @@ impl<U: Travel, H> Space<U, H> {
             };
             if let Some(order) = joins(after) {
                 self.unlist(after, order);
-                self.swallow(slot, after, gone);
+                self.swallow(slot, after, garbage);
             } else if let Some(order) = joins(before) {
                 self.unlist(before, order);
-                self.swallow(before, slot, gone);
+                self.swallow(before, slot, garbage);
                 slot = before;
             } else {
                 break;
@@ -56,24 +56,24 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// Joins a block with the one after it. Neither is in a list.
-    pub(super) fn swallow(&mut self, slot: u32, after: u32, gone: &mut Gone<U>) {
+    pub(super) fn swallow(&mut self, slot: u32, after: u32, garbage: &mut Garbage<U>) {
         let next = self.at(after);
-        let (size, following, uses) = (next.size.get(), next.after.get(), self.table.take_uses(after));
+        let (size, successor, uses) = (next.size.get(), next.after.get(), self.table.take_uses(after));
         next.set_state(State::Vacant);
         let block = self.at(slot);
         block.size.add(size);
-        block.after.set(following);
+        block.after.set(successor);
         let mut ours = self.table.take_uses(slot);
-        keep(gone, ours.join(uses));
+        keep(garbage, ours.join(uses));
         self.table.set_uses(slot, ours);
-        if following != NONE {
-            self.at(following).before.set(slot);
+        if successor != NONE {
+            self.at(successor).before.set(slot);
         }
         self.vacant.push(after);
     }
 
     /// Merges all free neighbours, whatever the order of their operations.
-    pub(crate) fn merge_all(&mut self, gone: &mut Gone<U>) {
+    pub(crate) fn merge_all(&mut self, garbage: &mut Garbage<U>) {
         for index in 0..self.segments.len() {
             let Some(segment) = self.segments[index] else { continue };
             let mut slot = segment.first;
@@ -85,7 +85,7 @@ impl<U: Travel, H> Space<U, H> {
                     let (order, next) = (block.order(), self.at(after).order());
                     self.unlist(slot, order);
                     self.unlist(after, next);
-                    self.swallow(slot, after, gone);
+                    self.swallow(slot, after, garbage);
                     self.list(slot);
                 } else {
                     slot = after;
@@ -111,19 +111,19 @@ impl<U: Travel, H> Space<U, H> {
         size: u64,
         alignment: u64,
         mut rest: impl FnMut() -> U,
-        gone: &mut Gone<U>,
+        garbage: &mut Garbage<U>,
     ) {
-        self.detached -= 1;
+        self.detached_count -= 1;
         let (address, has_front, has_back) = self.cut(slot, size, alignment);
         if has_front {
             let front = self.split_front(slot, address);
             self.table.set_uses(front, rest());
-            self.enlist(front, gone);
+            self.enlist(front, garbage);
         }
         if has_back {
             let back = self.split_back(slot, size);
             self.table.set_uses(back, rest());
-            self.enlist(back, gone);
+            self.enlist(back, garbage);
         }
         self.at(slot).set_state(State::Out);
         self.places.mark(self.at(slot).segment.get(), address, slot);

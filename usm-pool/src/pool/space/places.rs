@@ -67,8 +67,8 @@ impl<U: Travel, H> Space<U, H> {
         if address - first.address.get() < first.size.get() {
             return Some(first);
         }
-        let marked = marks.get(..=part)?.iter().rev().find_map(|slot| begins_before(*slot));
-        let mut block = marked.unwrap_or(first);
+        let mark = marks.get(..=part)?.iter().rev().find_map(|slot| begins_before(*slot));
+        let mut block = mark.unwrap_or(first);
         while address - block.address.get() >= block.size.get() {
             block = self.block(block.after.get())?;
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::table::NONE;
-use super::{Block, Gone, Order, Segment, Space, State, Travel, UNIT, keep};
+use super::{Block, Garbage, Order, Segment, Space, State, Travel, UNIT, keep};
 
 impl<U: Travel, H> Space<U, H> {
     /// Reserves bytes within the limit, before they are allocated.
@@ -33,7 +33,7 @@ impl<U: Travel, H> Space<U, H> {
         self.segments[index] = Some(Segment { address, bytes, first: slot });
         self.handles[index] = Some(handle);
         self.places.add(index as u32, address, bytes);
-        self.detached += 1;
+        self.detached_count += 1;
         self.counters.peak_reserved = self.counters.peak_reserved.max(self.counters.reserved);
         slot
     }
@@ -68,8 +68,8 @@ impl<U: Travel, H> Space<U, H> {
 
     /// The segments in use, by number.
     pub(crate) fn segments(&self) -> impl Iterator<Item = (u32, Segment)> {
-        let numbered = self.segments.iter().enumerate();
-        numbered.filter_map(|(index, segment)| Some((index as u32, (*segment)?)))
+        let slots = self.segments.iter().enumerate();
+        slots.filter_map(|(index, segment)| Some((index as u32, (*segment)?)))
     }
 
     /// The blocks of a segment, by address.
@@ -83,12 +83,12 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// Everything, for the end: each segment's memory with the operations on it.
-    pub(crate) fn end(&mut self, gone: &mut Gone<U>) -> Vec<(H, U)> {
+    pub(crate) fn end(&mut self, garbage: &mut Garbage<U>) -> Vec<(H, U)> {
         let mut all = Vec::new();
         for (index, segment) in self.segments().collect::<Vec<_>>() {
             let (mut slot, mut uses) = (segment.first, U::NONE);
             while slot != NONE {
-                keep(gone, uses.join(self.table.take_uses(slot)));
+                keep(garbage, uses.join(self.table.take_uses(slot)));
                 slot = self.at(slot).after.get();
             }
             if let Some(handle) = self.handles[index as usize].take() {
@@ -101,7 +101,7 @@ impl<U: Travel, H> Space<U, H> {
 
     /// Panics with what is wrong.
     pub(crate) fn check(&self) {
-        let (mut listed, mut bytes, mut leaked, mut out) = (0, 0, 0, (0, 0));
+        let (mut list_count, mut bytes, mut quarantine, mut out) = (0, 0, 0, (0, 0));
         for (index, segment) in self.segments() {
             let (mut at, mut before) = (segment.address, NONE);
             let mut slot = segment.first;
@@ -116,8 +116,8 @@ impl<U: Travel, H> Space<U, H> {
                         let mut all =
                             self.free(block.order()).into_iter().flat_map(|free| free.all(&self.table));
                         let key = (size, at, slot);
-                        assert!(all.any(|listed| listed == key), "slot {slot} is in no list");
-                        listed += 1;
+                        assert!(all.any(|entry| entry == key), "slot {slot} is in no list");
+                        list_count += 1;
                         let next = self.block(block.after.get());
                         let joins = next.is_some_and(|next| {
                             next.state() == State::Free && block.joins(next, self.callers)
@@ -126,14 +126,14 @@ impl<U: Travel, H> Space<U, H> {
                     }
                     State::Out => {
                         out = (out.0 + size, out.1 + 1);
-                        let found = self.block_at(index, at + size - 1);
+                        let hit = self.block_at(index, at + size - 1);
                         assert!(
-                            found.is_some_and(|found| core::ptr::eq(found, block)),
+                            hit.is_some_and(|other| core::ptr::eq(other, block)),
                             "slot {slot} is not found"
                         );
                         assert!(block.bytes.get() <= size, "slot {slot}");
                     }
-                    State::Quarantined => leaked += size,
+                    State::Quarantined => quarantine += size,
                     State::Detached => {}
                     State::Vacant => panic!("slot {slot} is vacant in a segment"),
                 }
@@ -143,9 +143,9 @@ impl<U: Travel, H> Space<U, H> {
             bytes += segment.bytes;
         }
         let lists = core::iter::once(&self.idle).chain(self.used.values());
-        assert_eq!(listed, lists.map(|free| free.blocks).sum::<usize>());
+        assert_eq!(list_count, lists.map(|free| free.blocks).sum::<usize>());
         assert_eq!(out, (self.counters.out, self.counters.blocks_out));
-        assert_eq!(leaked, self.counters.leaked);
+        assert_eq!(quarantine, self.counters.quarantine);
         assert!(bytes <= self.counters.reserved, "{bytes} of {} reserved", self.counters.reserved);
     }
 }

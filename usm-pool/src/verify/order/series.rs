@@ -41,7 +41,7 @@ struct Rest<'t> {
     stay: Vec<u64>,
     leave: Vec<u64>,
     new: Vec<u64>,
-    always: u64,
+    base: u64,
     /// From, to, and the number of the edge; the search has such sets too, so that their code is
     /// there once.
     out: BTreeSet<Edge>,
@@ -78,7 +78,7 @@ pub(super) fn least_peak(table: &Table) -> Option<u64> {
     let whole = rest.side_by_side(parts);
     let most = whole.stops.iter().map(|stop| stop.peak.max(stop.live)).max()?;
     let spare = table.bytes.iter().map(|bytes| bytes.spare).max().unwrap_or(0);
-    Some((most + rest.always).saturating_sub(spare))
+    Some((most + rest.base).saturating_sub(spare))
 }
 
 impl<'t> Rest<'t> {
@@ -91,7 +91,7 @@ impl<'t> Rest<'t> {
             stay: alloc::vec![0; n],
             leave: alloc::vec![0; n],
             new: alloc::vec![0; n],
-            always: 0,
+            base: 0,
             out: BTreeSet::new(),
             into: BTreeSet::new(),
             degrees: alloc::vec![(0, 0); n + 2],
@@ -101,11 +101,11 @@ impl<'t> Rest<'t> {
         };
         for (number, bytes) in table.bytes.iter().enumerate() {
             let Some((&first, others)) = bytes.users.split_first() else {
-                rest.always += if bytes.before_run && bytes.after_run { bytes.room } else { 0 };
+                rest.base += if bytes.before_run && bytes.after_run { bytes.room } else { 0 };
                 continue;
             };
             if bytes.before_run && bytes.after_run {
-                rest.always += bytes.room;
+                rest.base += bytes.room;
             } else if bytes.before_run {
                 // Which of several users is the last, an order decides.
                 rest.leave[first] += if others.is_empty() { bytes.room } else { 0 };
@@ -227,32 +227,32 @@ impl<'t> Rest<'t> {
         let all = parts_of(&parts);
         let mut by_bytes: Vec<u32> = (0..all.len() as u32).collect();
         sort::by_key(&mut by_bytes, |at| all[at as usize].0);
-        let mut joined = Part::default();
+        let mut result = Part::default();
         let mut couples: Vec<(u64, Vec<(usize, usize)>)> = Vec::new();
         for same in by_bytes.chunk_by(|&one, &other| all[one as usize].0 == all[other as usize].0) {
             let number = all[same[0] as usize].0;
             let uses = || same.iter().map(|&at| all[at as usize]);
             let count = uses().map(|(.., uses)| uses.count).sum();
             if count < self.users[number].len() {
-                joined.uses.push((number, Use { count, last: None }));
+                result.uses.push((number, Use { count, last: None }));
                 continue;
             }
             self.is_inside[number] = true;
             let last: Option<Vec<_>> = uses().map(|(_, at, uses)| Some((at, uses.last?))).collect();
             couples.extend(last.map(|last| (self.room(number), last)));
         }
-        joined.stay = parts.iter().map(|part| part.stay).sum();
-        joined.leave = parts.iter().map(|part| part.leave).sum();
-        let mut alone: Vec<Vec<Stop>> = parts.drain(..).map(|part| part.stops).collect();
+        result.stay = parts.iter().map(|part| part.stay).sum();
+        result.leave = parts.iter().map(|part| part.leave).sum();
+        let mut part_stops: Vec<Vec<Stop>> = parts.drain(..).map(|part| part.stops).collect();
         while let Some((_, last)) = couples.first() {
             // The parts that these bytes connect, one after the other.
-            let mut is_in = alloc::vec![false; alone.len()];
+            let mut is_in = alloc::vec![false; part_stops.len()];
             last.iter().for_each(|&(at, _)| is_in[at] = true);
             let (mut inside, mut outside) = (Vec::new(), core::mem::take(&mut couples));
             loop {
                 let touches = |couple: &(u64, Vec<(usize, usize)>)| couple.1.iter().any(|&(at, _)| is_in[at]);
-                let (more, apart): (Vec<_>, Vec<_>) = outside.into_iter().partition(touches);
-                outside = apart;
+                let (more, rest): (Vec<_>, Vec<_>) = outside.into_iter().partition(touches);
+                outside = rest;
                 if more.is_empty() {
                     break;
                 }
@@ -261,7 +261,8 @@ impl<'t> Rest<'t> {
             }
             couples = outside;
             let group: Vec<usize> = (0..is_in.len()).filter(|&at| is_in[at]).collect();
-            let stops: Vec<Vec<Stop>> = group.iter().map(|&at| core::mem::take(&mut alone[at])).collect();
+            let stops: Vec<Vec<Stop>> =
+                group.iter().map(|&at| core::mem::take(&mut part_stops[at])).collect();
             let ends = inside.iter().map(|(room, last)| {
                 let end = |&(at, op): &(usize, usize)| {
                     let part = group.iter().position(|&other| other == at)?;
@@ -270,11 +271,11 @@ impl<'t> Rest<'t> {
                 (*room, last.iter().filter_map(end).collect())
             });
             let ends: Vec<(u64, Vec<(usize, usize)>)> = ends.collect();
-            alone.push(self.together(stops, &ends));
+            part_stops.push(self.together(stops, &ends));
         }
-        alone.retain(|stops| !stops.is_empty());
-        joined.stops = apart(&alone);
-        joined
+        part_stops.retain(|stops| !stops.is_empty());
+        result.stops = apart(&part_stops);
+        result
     }
 
     /// The stops of parts that share bytes.

@@ -55,14 +55,14 @@ impl Sets {
 
     /// The place of the set with these words, or the empty one where it belongs.
     fn find(&self, at: usize, width: usize) -> usize {
-        let wanted = &self.words[at..at + width];
-        let hash = wanted
+        let key = &self.words[at..at + width];
+        let hash = key
             .iter()
             .fold(0_u64, |hash, word| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95));
         let mask = self.places.len() - 1;
         let mut place = (hash >> 20) as usize & mask;
         while let Some(set) = (self.places[place] as usize).checked_sub(1) {
-            if &self.words[set * width..(set + 1) * width] == wanted {
+            if &self.words[set * width..(set + 1) * width] == key {
                 break;
             }
             place = (place + 1) & mask;

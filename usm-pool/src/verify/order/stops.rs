@@ -48,9 +48,9 @@ impl Part {
 
     pub(super) fn add(&mut self, mut stop: Stop) {
         while let [.., before, last] = self.stops[..] {
-            let later = before.live <= last.live && last.peak <= stop.peak;
+            let follows = before.live <= last.live && last.peak <= stop.peak;
             let at_once = stop.live <= last.live && stop.peak <= last.peak;
-            if last.op.is_some() || (!later && !at_once) {
+            if last.op.is_some() || (!follows && !at_once) {
                 break;
             }
             stop.peak = stop.peak.max(last.peak);

@@ -66,8 +66,8 @@ impl Table {
             }
             let Accesses { ops: users, before_run, after_run, .. } = Accesses::of(graph, root);
             // Where a read may come first in some orders only, its own life begins with it.
-            let written = graph.family(root).iter().any(|&member| tensors[member].producer.is_some());
-            let before_run = before_run && !written;
+            let has_writer = graph.family(root).iter().any(|&member| tensors[member].producer.is_some());
+            let before_run = before_run && !has_writer;
             if users.is_empty() && !(before_run && after_run) {
                 continue;
             }
@@ -111,16 +111,16 @@ impl Table {
 
     /// The same with time backwards.
     pub(super) fn turned(&self) -> Self {
-        let mut turned = self.clone();
-        core::mem::swap(&mut turned.before, &mut turned.after);
-        for bytes in &mut turned.bytes {
+        let mut reverse = self.clone();
+        core::mem::swap(&mut reverse.before, &mut reverse.after);
+        for bytes in &mut reverse.bytes {
             core::mem::swap(&mut bytes.before_run, &mut bytes.after_run);
         }
-        for over in turned.permits.iter_mut().flatten() {
-            core::mem::swap(&mut over.ends, &mut over.begins);
+        for permit in reverse.permits.iter_mut().flatten() {
+            core::mem::swap(&mut permit.ends, &mut permit.begins);
         }
-        turned.only_adds = (0..turned.after.len()).map(|op| turned.adds(op)).collect();
-        turned
+        reverse.only_adds = (0..reverse.after.len()).map(|op| reverse.adds(op)).collect();
+        reverse
     }
 
     /// Bytes that are live before the whole run or after it, the larger.
@@ -138,37 +138,39 @@ impl Table {
 
     /// Bytes that are live at an operator in every order.
     pub(super) fn bytes_in_every_order(&self, op: usize) -> u64 {
-        let (earlier, later) = (reached(&self.before, op), reached(&self.after, op));
+        let (ancestors, descendants) = (reached(&self.before, op), reached(&self.after, op));
         let live = |bytes: &&Bytes| {
-            let begun = bytes.before_run || bytes.users.iter().any(|&user| user == op || earlier[user]);
-            let open = bytes.after_run || bytes.users.iter().any(|&user| user == op || later[user]);
-            begun && open
+            let has_begun = bytes.before_run || bytes.users.iter().any(|&user| user == op || ancestors[user]);
+            let open = bytes.after_run || bytes.users.iter().any(|&user| user == op || descendants[user]);
+            has_begun && open
         };
         let live = || self.bytes.iter().filter(live);
-        let saved = self.saved(op, |over| {
-            let ends = self.bytes[over.ends].users.iter().all(|&user| !later[user]);
-            ends && self.bytes[over.begins].users.iter().all(|&user| !earlier[user])
+        let savings = self.saved(op, |permit| {
+            let ends = self.bytes[permit.ends].users.iter().all(|&user| !descendants[user]);
+            ends && self.bytes[permit.begins].users.iter().all(|&user| !ancestors[user])
         });
         let sum: u64 = live().map(|bytes| bytes.room).sum();
-        sum.saturating_sub(saved).saturating_sub(live().map(|bytes| bytes.spare).max().unwrap_or(0))
+        sum.saturating_sub(savings).saturating_sub(live().map(|bytes| bytes.spare).max().unwrap_or(0))
     }
 
     /// The most that permits of an operator save, of those that are possible: a flow from the bytes
     /// that end to the bytes that begin, through each at most its size.
     fn saved(&self, op: usize, possible: impl Fn(&Permit) -> bool) -> u64 {
-        let over: Vec<Permit> = self.permits[op].iter().copied().filter(possible).collect();
-        let mut flow = alloc::vec![0_u64; over.len()];
-        let mut saved = 0;
+        let permits: Vec<Permit> = self.permits[op].iter().copied().filter(possible).collect();
+        let mut flow = alloc::vec![0_u64; permits.len()];
+        let mut sum = 0;
         let room = |at: usize, used: u64| self.bytes[at].room - used;
         loop {
-            let out =
-                |at: usize| (0..over.len()).filter(|&k| over[k].ends == at).map(|k| flow[k]).sum::<u64>();
-            let into = |at: usize| (0..over.len()).filter(|&k| over[k].begins == at).map(|k| flow[k]).sum();
+            let out = |at: usize| {
+                (0..permits.len()).filter(|&k| permits[k].ends == at).map(|k| flow[k]).sum::<u64>()
+            };
+            let into =
+                |at: usize| (0..permits.len()).filter(|&k| permits[k].begins == at).map(|k| flow[k]).sum();
             // The permit by which each permit was reached, from those with room at their beginning.
-            let mut from: Vec<Option<usize>> = alloc::vec![None; over.len()];
+            let mut from: Vec<Option<usize>> = alloc::vec![None; permits.len()];
             let mut open: Vec<usize> = Vec::new();
-            for k in 0..over.len() {
-                if room(over[k].ends, out(over[k].ends)) > 0 {
+            for k in 0..permits.len() {
+                if room(permits[k].ends, out(permits[k].ends)) > 0 {
                     from[k] = Some(k);
                     open.push(k);
                 }
@@ -177,13 +179,17 @@ impl Table {
             let mut end = None;
             while let Some(&k) = open.get(at) {
                 at += 1;
-                if room(over[k].begins, into(over[k].begins)) > 0 {
+                if room(permits[k].begins, into(permits[k].begins)) > 0 {
                     end = Some(k);
                     break;
                 }
                 // Another permit's flow into the same bytes may take another way from its source.
-                for back in (0..over.len()).filter(|&b| over[b].begins == over[k].begins && flow[b] > 0) {
-                    for next in (0..over.len()).filter(|&n| over[n].ends == over[back].ends && n != back) {
+                for back in
+                    (0..permits.len()).filter(|&b| permits[b].begins == permits[k].begins && flow[b] > 0)
+                {
+                    for next in
+                        (0..permits.len()).filter(|&n| permits[n].ends == permits[back].ends && n != back)
+                    {
                         if from[next].is_none() {
                             from[next] = Some(k);
                             open.push(next);
@@ -191,7 +197,7 @@ impl Table {
                     }
                 }
             }
-            let Some(mut k) = end else { return saved };
+            let Some(mut k) = end else { return sum };
             let mut way = alloc::vec![k];
             while let Some(earlier) = from[k].filter(|&earlier| earlier != k) {
                 way.push(earlier);
@@ -202,36 +208,36 @@ impl Table {
             let backs: Vec<usize> = way
                 .windows(2)
                 .filter_map(|pair| {
-                    (0..over.len()).find(|&b| {
-                        over[b].begins == over[pair[0]].begins
-                            && over[b].ends == over[pair[1]].ends
+                    (0..permits.len()).find(|&b| {
+                        permits[b].begins == permits[pair[0]].begins
+                            && permits[b].ends == permits[pair[1]].ends
                             && flow[b] > 0
                     })
                 })
                 .collect();
-            let first = room(over[way[0]].ends, out(over[way[0]].ends));
-            let last = over[way[way.len() - 1]].begins;
+            let first = room(permits[way[0]].ends, out(permits[way[0]].ends));
+            let last = permits[way[way.len() - 1]].begins;
             let more = backs.iter().map(|&b| flow[b]).fold(first.min(room(last, into(last))), u64::min);
             way.iter().for_each(|&k| flow[k] += more);
             backs.iter().for_each(|&b| flow[b] -= more);
-            saved += more;
+            sum += more;
         }
     }
 }
 
 /// The operators that a path from `op` along the lists reaches.
 fn reached(lists: &[Vec<usize>], op: usize) -> Vec<bool> {
-    let mut found = alloc::vec![false; lists.len()];
+    let mut is_reached = alloc::vec![false; lists.len()];
     let mut open = alloc::vec![op];
     while let Some(op) = open.pop() {
         for &next in &lists[op] {
-            if !found[next] {
-                found[next] = true;
+            if !is_reached[next] {
+                is_reached[next] = true;
                 open.push(next);
             }
         }
     }
-    found
+    is_reached
 }
 
 /// Whether some plan of some order has the output over the input: it fits, the caller does not read
@@ -240,11 +246,11 @@ fn reached(lists: &[Vec<usize>], op: usize) -> Vec<bool> {
 fn may_lie_over(graph: &Graph, op: usize, input: usize, output: usize) -> bool {
     let tensors = graph.tensors();
     let (from, to) = (&tensors[input], &tensors[output]);
-    let kept = |&member: &usize| tensors[member].is_output;
+    let is_output = |&member: &usize| tensors[member].is_output;
     if to.size > from.size || from.root == to.root || to.root_offset != 0 {
         return false;
     }
-    if graph.family(from.root).iter().any(kept) {
+    if graph.family(from.root).iter().any(is_output) {
         return false;
     }
     let node = &graph.ops()[op];
@@ -258,14 +264,14 @@ fn may_lie_over(graph: &Graph, op: usize, input: usize, output: usize) -> bool {
     let of = |list: &[usize], root: usize| -> Vec<usize> {
         list.iter().copied().filter(|&tensor| tensors[tensor].root == root).collect()
     };
-    of(&node.outputs, to.root).into_iter().all(|written| {
-        let allowed = |read: usize| {
-            node.in_place.contains(&(read, written))
-                && place(read).0 == place(written).0
-                && tensors[written].size <= tensors[read].size
+    of(&node.outputs, to.root).into_iter().all(|target| {
+        let is_permitted = |read: usize| {
+            node.in_place.contains(&(read, target))
+                && place(read).0 == place(target).0
+                && tensors[target].size <= tensors[read].size
         };
-        of(&node.inputs, from.root).into_iter().all(|read| !meets(read, written) || allowed(read))
-            && of(&node.outputs, from.root).into_iter().all(|other| !meets(other, written))
+        of(&node.inputs, from.root).into_iter().all(|read| !meets(read, target) || is_permitted(read))
+            && of(&node.outputs, from.root).into_iter().all(|other| !meets(other, target))
     })
 }
 
@@ -322,14 +328,15 @@ impl<'t> State<'t> {
 
     /// Bytes that are live while `op` runs.
     pub(super) fn bytes_at(&self, op: usize) -> u64 {
-        let saved = self.table.saved(op, |over| self.uses_left[over.ends] == 1 && !self.begun(over.begins));
+        let savings =
+            self.table.saved(op, |permit| self.uses_left[permit.ends] == 1 && !self.begun(permit.begins));
         let live = |at: usize| {
             self.begun(at) && (self.uses_left[at] > 0 || self.table.bytes[at].after_run)
                 || self.table.uses[op].contains(&at)
         };
         let topmost = self.table.spare_first.iter().find(|&&at| live(at));
         let topmost = topmost.map_or(0, |&at| self.table.bytes[at].spare);
-        (self.live + self.begun_by(op)).saturating_sub(saved).saturating_sub(topmost)
+        (self.live + self.begun_by(op)).saturating_sub(savings).saturating_sub(topmost)
     }
 
     pub(super) fn live_after(&self, op: usize) -> u64 {

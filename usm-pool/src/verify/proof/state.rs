@@ -20,9 +20,9 @@ struct Node {
     /// Length of the trail to return to.
     mark: usize,
     /// The buffer that was placed for this node.
-    placed: Option<usize>,
+    buffer: Option<usize>,
     /// Buffers that are not the lowest one, with the offset that they would have.
-    refuted: Vec<(usize, u64)>,
+    refutations: Vec<(usize, u64)>,
     /// No buffer at or above this offset is the lowest one.
     free: Option<u64>,
     /// Where the buffers live that the last `part` of this node left.
@@ -121,7 +121,7 @@ impl<'p> State<'p> {
 
     /// Removes the open buffers that live outside of the interval.
     fn part(&mut self, begin: u64, end: u64) -> Checked {
-        let is_first = self.node().refuted.is_empty();
+        let is_first = self.node().refutations.is_empty();
         // So every line that looks at all buffers removes one.
         if is_first && self.node().part.is_some_and(|(low, high)| begin <= low && high <= end) {
             return Ok(());
@@ -223,7 +223,7 @@ impl<'p> State<'p> {
         if offset < floor {
             return Err(ProofFault::BelowTheFloor { id, offset, floor });
         }
-        if node.refuted.iter().any(|&(other, _)| other == i) {
+        if node.refutations.iter().any(|&(other, _)| other == i) {
             return Err(ProofFault::Twice { id });
         }
         let mark = self.trail.len();
@@ -240,7 +240,7 @@ impl<'p> State<'p> {
                 self.low[other] = raised;
             }
         }
-        self.nodes.push(Node { floor: offset, mark, placed: Some(i), ..Node::default() });
+        self.nodes.push(Node { floor: offset, mark, buffer: Some(i), ..Node::default() });
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl<'p> State<'p> {
         for i in open().filter(|&i| self.low[i] >= node.floor && self.low[i] < lid) {
             let low = self.low[i];
             let stands_for = |other: usize| other == i || self.open[other] && self.are_twins(i, other);
-            let refuted = node.refuted.iter().any(|&(other, at)| at == low && stands_for(other));
+            let refuted = node.refutations.iter().any(|&(other, at)| at == low && stands_for(other));
             let banned = low == node.floor && self.refuted_at_floor().any(stands_for);
             if !refuted && !banned && node.free.is_none_or(|free| low < free) {
                 return Err(ProofFault::Missing { id: self.id(i), offset: low });
@@ -269,7 +269,7 @@ impl<'p> State<'p> {
         let floor = self.node().floor;
         let above = self.nodes.iter().rev().zip(self.nodes.iter().rev().skip(1));
         let same = above.take_while(move |(node, _)| node.floor == floor);
-        same.flat_map(move |(_, parent)| parent.refuted.iter().filter(move |&&(_, low)| low == floor))
+        same.flat_map(move |(_, parent)| parent.refutations.iter().filter(move |&&(_, low)| low == floor))
             .map(|&(other, _)| other)
     }
 
@@ -289,11 +289,11 @@ impl<'p> State<'p> {
                 None => {}
             }
         }
-        let Some(i) = node.placed else { return };
+        let Some(i) = node.buffer else { return };
         let is_free = !self.partners[i].iter().any(|&other| self.open[other as usize]);
         let low = self.low[i];
         if let Some(parent) = self.nodes.last_mut() {
-            parent.refuted.push((i, low));
+            parent.refutations.push((i, low));
             if is_free {
                 parent.free = Some(parent.free.map_or(low, |free| free.min(low)));
             }

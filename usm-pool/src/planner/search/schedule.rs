@@ -1,6 +1,6 @@
-//! The course of a search: the capacity, the order and the nodes of each step.
+//! The schedule of a search: the capacity, the order and the nodes of each step.
 //!
-//! A course returns the next step and takes its result. Almost all steps spend their nodes and find
+//! A schedule returns the next step and takes its result. Almost all steps spend their nodes and find
 //! nothing, so a caller can begin steps before earlier ones have ended.
 
 use alloc::vec::Vec;
@@ -81,7 +81,7 @@ pub(super) struct Decide {
 
 /// The result of a step.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct StepResult {
     /// Nodes that it took.
     pub(super) used: u64,
     pub(super) end: End,
@@ -100,7 +100,7 @@ pub(super) enum End {
 
 /// The state between two steps.
 #[derive(Clone, Debug)]
-pub(super) struct Course<'m> {
+pub(super) struct Schedule<'m> {
     model: &'m Model,
     capacity: Option<u64>,
     budget: u64,
@@ -120,7 +120,7 @@ pub(super) struct Course<'m> {
     is_through: bool,
 }
 
-impl<'m> Course<'m> {
+impl<'m> Schedule<'m> {
     pub(super) fn new(model: &'m Model, bound: u64, best: &[u64], goal: &Goal<'_>) -> Self {
         let weight = model.weight();
         Self {
@@ -197,19 +197,19 @@ impl<'m> Course<'m> {
 
     /// Continues with the result of the last step of [`Self::next`]. Returns whether the peak or
     /// the bound is better now.
-    pub(super) fn take(&mut self, step: Step, done: &Done) -> bool {
-        self.nodes -= done.used;
-        if let End::Found(offsets) = &done.end {
+    pub(super) fn take(&mut self, step: Step, result: &StepResult) -> bool {
+        self.nodes -= result.used;
+        if let End::Found(offsets) = &result.end {
             self.peak = self.model.peak(offsets);
         }
-        match (step, &done.end) {
+        match (step, &result.end) {
             (Step::Repair(_), End::Found(_)) => {
                 self.share = (self.share * 2).min(SHARES.1);
-                self.is_through = done.used == 0;
+                self.is_through = result.used == 0;
             }
             (Step::Repair(_), _) => {
                 self.share = (self.share - self.share / 8).max(SHARES.0);
-                self.is_through = done.used == 0;
+                self.is_through = result.used == 0;
                 return false;
             }
             (Step::Decide(_), End::Found(_)) => {

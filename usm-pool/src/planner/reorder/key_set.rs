@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 /// Open addressing; a key of zero is the empty place.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct KeySet {
     places: Vec<u128>,
     count: usize,
 }
 
-impl Seen {
+impl KeySet {
     /// Adds a key; false if it was there.
     pub(super) fn insert(&mut self, key: u128) -> bool {
         if self.count * 4 >= self.places.len() * 3 {

@@ -9,7 +9,7 @@ use crate::plan::Memory;
 
 /// Tensors and their ranges.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct LiveRanges {
     /// Ends by (memory, low, tensor), in classes by the binary logarithm of the length. In a class,
     /// a range that begins more than the longest length below an address does not reach it. Ranges
     /// may overlap.
@@ -20,7 +20,7 @@ pub(super) struct Held {
     ends: alloc::collections::BTreeSet<(usize, usize)>,
 }
 
-impl Held {
+impl LiveRanges {
     /// Holds a tensor until the operator `until`, included. A held tensor stays unchanged; an empty
     /// range overlaps nothing.
     pub(super) fn insert(&mut self, tensor: usize, range: Range, until: usize) {
@@ -51,11 +51,11 @@ impl Held {
     pub(super) fn overlapping(&self, range: Range) -> impl Iterator<Item = usize> + '_ {
         let Range { memory, low, high } = range;
         let classes = self.classes.iter().enumerate().filter(move |_| low < high);
-        classes.flat_map(move |(class, held)| {
+        classes.flat_map(move |(class, ranges)| {
             let longest = u64::MAX >> (u64::BITS - 1 - class as u32);
             let from = low.saturating_sub(longest);
-            let near = held.range((memory, from, 0)..(memory, high, 0));
-            near.filter(move |&(_, &end)| end > low).map(|(&(_, _, tensor), _)| tensor)
+            let window = ranges.range((memory, from, 0)..(memory, high, 0));
+            window.filter(move |&(_, &end)| end > low).map(|(&(_, _, tensor), _)| tensor)
         })
     }
 }

@@ -20,7 +20,7 @@ const FEW: usize = 32;
 
 /// A buffer with its life in ranks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct RankedBuffer {
     pub(super) lower: u32,
     pub(super) upper: u32,
     pub(super) buffer: u32,
@@ -30,9 +30,9 @@ pub(super) struct Taken {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct Candidates {
     /// In order of begin; of equals the latest end first.
-    entries: Vec<Taken>,
+    entries: Vec<RankedBuffer>,
     ends: Ends,
     /// The class of each entry, and its position there.
     places: Vec<(u32, u32)>,
@@ -49,19 +49,19 @@ struct Class {
     entries: Vec<u32>,
 }
 
-impl Waiting {
+impl Candidates {
     /// `class` maps length in ranks and size to a class; higher classes go first.
     pub(super) fn new(buffers: &[Buffer], ranks: &Ranks, class: impl Fn(u32, u64) -> usize) -> Self {
         let entry = |buffer: u32| {
             let (item, (lower, upper)) = (&buffers[buffer as usize], ranks.lives[buffer as usize]);
-            Taken { lower, upper, buffer, shift: item.alignment.trailing_zeros(), size: item.size }
+            RankedBuffer { lower, upper, buffer, shift: item.alignment.trailing_zeros(), size: item.size }
         };
         let life = |buffer: u32| ranks.lives[buffer as usize];
         let mut order = ranks.by_begin();
         for same in order.chunk_by_mut(|&a, &b| life(a).0 == life(b).0) {
             sort::by_key(same, |buffer| Reverse(life(buffer).1));
         }
-        let entries: Vec<Taken> = order.into_iter().map(entry).collect();
+        let entries: Vec<RankedBuffer> = order.into_iter().map(entry).collect();
         let mut members: Vec<Vec<u32>> = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
             let class = class(entry.upper - entry.lower, entry.size);
@@ -87,7 +87,7 @@ impl Waiting {
 
     /// Takes the first buffer inside `[begin, end)` of the first class that has one, or one of the
     /// next classes that begins at `begin`.
-    pub(super) fn take(&mut self, begin: u32, end: u32) -> Option<Taken> {
+    pub(super) fn take(&mut self, begin: u32, end: u32) -> Option<RankedBuffer> {
         let first = self.ends.first(begin)?;
         let few = self.ends.none_begins(first + FEW, end);
         let at = if few { self.best_of_few(first, begin, end)? } else { self.best(begin, end)? };

@@ -1,7 +1,7 @@
-//! Runs the steps of a course on several threads, before earlier steps have ended.
+//! Runs the steps of a schedule on several threads, before earlier steps have ended.
 //!
 //! Almost every step spends its nodes and finds nothing, so the steps after it are known in
-//! advance. Threads begin them early. Their results are used in the order of the course. If a step
+//! advance. Threads begin them early. Their results are used in the order of the schedule. If a step
 //! finds something, the later steps that were begun are dropped. So the plan, the bound and the
 //! number of nodes are those of one thread, with any number of threads.
 
@@ -13,11 +13,11 @@ use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::course::{Done, End, Step};
 use super::decide::Search;
 use super::eject::Ejection;
 use super::minimise::{Goal, Run, decide_once, repair_once};
 use super::model::Model;
+use super::schedule::{End, Step, StepResult};
 
 /// Steps that wait or run, for each thread.
 const STEPS: usize = 3;
@@ -35,11 +35,11 @@ struct Task<'m> {
     step: Step,
     is_begun: bool,
     /// The result of the step, and the state of the repair after it.
-    done: Option<(Done, Option<Lane<'m>>)>,
+    result: Option<(StepResult, Option<Lane<'m>>)>,
 }
 
 struct Board<'m> {
-    /// In the order of the course.
+    /// In the order of the schedule.
     tasks: VecDeque<Task<'m>>,
     /// The number of the first task.
     first: u64,
@@ -81,7 +81,7 @@ impl Drop for Finish<'_, '_> {
     }
 }
 
-/// Runs the course to its end.
+/// Runs the schedule to its end.
 pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>) {
     let lane = Ejection::new(model);
     let board = Board {
@@ -101,9 +101,9 @@ pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>)
         let finish = Finish(&shared);
         let stop = goal.stop;
         let work = || run_other_thread(&shared, model, stop);
-        // The system may refuse a thread. A single thread runs the same course.
-        let begun = (1..goal.threads).filter(|_| thread::Builder::new().spawn_scoped(scope, work).is_ok());
-        let threads = 1 + begun.count();
+        // The system may refuse a thread. A single thread runs the same schedule.
+        let workers = (1..goal.threads).filter(|_| thread::Builder::new().spawn_scoped(scope, work).is_ok());
+        let threads = 1 + workers.count();
         run_first_thread(&shared, model, run, lane, threads, goal);
         drop(finish);
     });
@@ -119,18 +119,18 @@ fn run_first_thread<'m>(
     goal: &Goal<'_>,
 ) {
     let mut search = Search::new(model);
-    let mut ahead = run.course.clone();
+    let mut forecast = run.schedule.clone();
     while !(goal.stop)() {
         let mut board = shared.lock();
         while board.tasks.len() < STEPS * threads {
-            let Some(step) = ahead.next() else { break };
-            let used = ahead.all(step);
-            ahead.take(step, &Done { used, end: End::Failed });
-            board.tasks.push_back(Task { step, is_begun: false, done: None });
+            let Some(step) = forecast.next() else { break };
+            let used = forecast.all(step);
+            forecast.take(step, &StepResult { used, end: End::Failed });
+            board.tasks.push_back(Task { step, is_begun: false, result: None });
         }
         shared.begin.notify_all();
         let Some(first) = board.tasks.front() else { break };
-        if first.done.is_none() {
+        if first.result.is_none() {
             // Another thread works on it, or it has not begun.
             match take_task(&mut board) {
                 Some(task) => {
@@ -142,18 +142,18 @@ fn run_first_thread<'m>(
             }
             continue;
         }
-        let Some(Task { step, done: Some((done, after)), .. }) = board.tasks.pop_front() else { break };
+        let Some(Task { step, result: Some((result, after)), .. }) = board.tasks.pop_front() else { break };
         board.first += 1;
         drop(board);
         if let Some(after) = after {
             lane = after;
         }
-        let next = run.course.next();
-        debug_assert_eq!(next, Some(step), "the course foretold");
-        let as_foretold = matches!(done.end, End::Failed) && done.used == run.course.all(step);
-        run.take(step, done, goal);
+        let next = run.schedule.next();
+        debug_assert_eq!(next, Some(step), "the schedule foretold");
+        let as_foretold = matches!(result.end, End::Failed) && result.used == run.schedule.all(step);
+        run.take(step, result, goal);
         if !as_foretold {
-            ahead = run.course.clone();
+            forecast = run.schedule.clone();
             let mut board = shared.lock();
             shared.epoch.fetch_add(1, Ordering::Relaxed);
             board.first += board.tasks.len() as u64;
@@ -165,7 +165,7 @@ fn run_first_thread<'m>(
 }
 
 /// A task that a thread has.
-struct Taken<'m> {
+struct Assignment<'m> {
     number: u64,
     step: Step,
     best: Arc<Vec<u64>>,
@@ -173,24 +173,24 @@ struct Taken<'m> {
 }
 
 /// The first task that can begin: a repair waits for the one before it.
-fn take_task<'m>(board: &mut Board<'m>) -> Option<Taken<'m>> {
+fn take_task<'m>(board: &mut Board<'m>) -> Option<Assignment<'m>> {
     let idle = board.lane.is_some();
     let free = |task: &Task<'_>| !task.is_begun && (idle || matches!(task.step, Step::Decide(_)));
     let at = board.tasks.iter().position(free)?;
     board.tasks[at].is_begun = true;
     let step = board.tasks[at].step;
     let lane = if matches!(step, Step::Repair(_)) { board.lane.take() } else { None };
-    Some(Taken { number: board.first + at as u64, step, best: Arc::clone(&board.best), lane })
+    Some(Assignment { number: board.first + at as u64, step, best: Arc::clone(&board.best), lane })
 }
 
 fn run_task<'m>(
     shared: &Shared<'m>,
     model: &'m Model,
     search: &mut Search<'m>,
-    task: Taken<'m>,
+    task: Assignment<'m>,
     stop: Stop<'_>,
 ) {
-    let Taken { number, step, best, mut lane } = task;
+    let Assignment { number, step, best, mut lane } = task;
     let is_dropped = |board: &Board<'_>| board.first > number;
     // Read before the board is read: a later change then ends the task at once.
     let epoch = shared.epoch.load(Ordering::Relaxed);
@@ -198,7 +198,7 @@ fn run_task<'m>(
         return;
     }
     let mut stop = || stop() || shared.epoch.load(Ordering::Relaxed) != epoch;
-    let done = match &mut lane {
+    let result = match &mut lane {
         Some(lane) => repair_once(lane, step, &best, &mut stop),
         None => decide_once(search, model, step, &mut stop),
     };
@@ -206,7 +206,7 @@ fn run_task<'m>(
     if !is_dropped(&board) {
         board.lane = board.lane.take().or_else(|| lane.clone());
         let at = (number - board.first) as usize;
-        board.tasks[at].done = Some((done, lane));
+        board.tasks[at].result = Some((result, lane));
         shared.end.notify_all();
         shared.begin.notify_all();
     }

@@ -94,9 +94,9 @@ impl Places {
 
 /// The rows that are held.
 #[derive(Debug)]
-pub(super) struct Held(Set);
+pub(super) struct Claims(Set);
 
-impl Held {
+impl Claims {
     pub(super) fn new(places: &Places) -> Self {
         Self(Set::new(places.rows.len()))
     }
