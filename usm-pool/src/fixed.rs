@@ -94,7 +94,7 @@ const fn place<const N: usize>(
             }
             k += 1;
         }
-        let offset = lowest(buffers, conflicts, &result.offsets, &is_placed, next);
+        let offset = find_lowest(buffers, conflicts, &result.offsets, &is_placed, next);
         result.offsets[next] = offset;
         if offset + buffers[next].size > result.peak {
             result.peak = offset + buffers[next].size;
@@ -106,7 +106,7 @@ const fn place<const N: usize>(
 }
 
 /// The lowest aligned offset at which buffer `next` meets no placed buffer that it conflicts with.
-const fn lowest<const N: usize>(
+const fn find_lowest<const N: usize>(
     buffers: &[Buffer; N],
     conflicts: Option<&ConflictView<'_>>,
     offsets: &[u64; N],

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use usm_pool::range::expression::parse;
-use usm_pool::range::{Dimension, Item, RangeError, RangePlan, Term, Unordered, below, evaluate, prove};
+use usm_pool::range::{Dimension, Item, RangeError, RangeTable, Term, Unordered, below, evaluate, prove};
 use usm_pool::{Buffer, Options, Problem, plan, verify};
 
 const WIDTH: Dimension = Dimension { low: 64, high: 2048, step: 32 };
@@ -43,14 +43,14 @@ proptest! {
                 Item { size, alignment: buffer.alignment, root, inside: &[] }
             }).collect();
             let order = indices(&pairs);
-            let ranged = RangePlan { dimensions: &[], items: &items, plans: &[&order] };
+            let ranged = RangeTable { dimensions: &[], items: &items, plans: &[&order] };
             let (mut offsets, mut all) = (vec![7; items.len()], vec![7; items.len()]);
             let at = ranged.at(&[], &mut offsets, &mut all).expect("offsets");
             prop_assert_eq!(verify::intervals(now.buffers(), &offsets, u64::MAX), Ok(at.peak));
             prop_assert!(prove(&now, &pairs).is_ok());
             // An evaluation in a wrong order is refused, or correct by chance.
             let turned: Vec<_> = order.iter().rev().copied().collect();
-            let turned = RangePlan { plans: &[&turned], ..ranged };
+            let turned = RangeTable { plans: &[&turned], ..ranged };
             match turned.at(&[], &mut offsets, &mut all) {
                 Ok(at) => prop_assert_eq!(verify::intervals(now.buffers(), &offsets, u64::MAX), Ok(at.peak)),
                 Err(error) => prop_assert_eq!(error, RangeError::Malformed),
@@ -106,7 +106,7 @@ fn items() -> [Item<'static>; 3] {
 fn the_plan_of_the_lowest_peak_counts() {
     let items = items();
     let plans: [&[(u32, u32)]; 2] = [&[(2, 0)], &[(0, 2)]];
-    let ranged = RangePlan { dimensions: &[WIDTH], items: &items, plans: &plans };
+    let ranged = RangeTable { dimensions: &[WIDTH], items: &items, plans: &plans };
     let (mut offsets, mut sizes) = ([0; 3], [0; 3]);
     // 100 bytes below need 128 before the next begins; above they need 100.
     let at = ranged.at(&[96], &mut offsets, &mut sizes).unwrap();
@@ -118,7 +118,7 @@ fn faults_are_errors_with_numbers() {
     let plans: [&[(u32, u32)]; 1] = [&[(0, 2)]];
     let at = |items: &[Item<'_>], values: &[u64]| {
         let (mut offsets, mut sizes) = ([0; 3], [0; 3]);
-        let ranged = RangePlan { dimensions: &[WIDTH], items, plans: &plans };
+        let ranged = RangeTable { dimensions: &[WIDTH], items, plans: &plans };
         ranged.at(values, &mut offsets, &mut sizes).expect_err("wrong").to_string()
     };
     assert_eq!(at(&items(), &[]), "0 values for 1 dimensions");
@@ -143,10 +143,10 @@ fn faults_are_errors_with_numbers() {
     let odd = with(2, Item { alignment: 3, ..root });
     assert!(at(&odd, &[64]).contains("alignment"));
     let items = items();
-    let ranged = RangePlan { dimensions: &[WIDTH], items: &items, plans: &[&[(0, 3)]] };
+    let ranged = RangeTable { dimensions: &[WIDTH], items: &items, plans: &[&[(0, 3)]] };
     assert_eq!(ranged.at(&[64], &mut [0; 3], &mut [0; 3]), Err(RangeError::Malformed));
     assert_eq!(ranged.at(&[64], &mut [0; 2], &mut [0; 3]), Err(RangeError::Room { given: 2, items: 3 }));
-    let none = RangePlan { plans: &[], ..ranged };
+    let none = RangeTable { plans: &[], ..ranged };
     assert_eq!(none.at(&[64], &mut [0; 3], &mut [0; 3]), Err(RangeError::Malformed));
 }
 

@@ -1,4 +1,4 @@
-//! The tables of [`Ranged`](range::Ranged), owned.
+//! The tables of [`RangeTable`](range::RangeTable), owned.
 
 use usm_pool::bound::time_cut;
 use usm_pool::range::{self, At, Dimension, RangeError, evaluate};

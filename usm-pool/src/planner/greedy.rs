@@ -123,7 +123,7 @@ fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
 
 /// Buffer indices sorted by a key; equal keys stay in the order of the problem, so plans are the
 /// same everywhere.
-pub(crate) fn sorted(instance: Instance<'_>, key: impl Fn(&Buffer) -> Key) -> Vec<u32> {
+pub(crate) fn order_by(instance: Instance<'_>, key: impl Fn(&Buffer) -> Key) -> Vec<u32> {
     let mut order: Vec<(Key, u32)> = instance.buffers.iter().map(key).zip(0..).collect();
     order.sort_unstable();
     order.into_iter().map(|(_, i)| i).collect()
@@ -144,22 +144,22 @@ pub(super) fn area_key(buffer: &Buffer) -> Key {
 
 /// Descending size; of equals the longer life first.
 pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, size_key)
+    order_by(instance, size_key)
 }
 
 /// Descending size times duration.
 pub(crate) fn by_area(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, area_key)
+    order_by(instance, area_key)
 }
 
 /// Descending duration; of equals the larger first.
 pub(crate) fn by_duration(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (Reverse(b.lifetime().len()), Reverse(b.size), b.lower))
+    order_by(instance, |b| (Reverse(b.lifetime().len()), Reverse(b.size), b.lower))
 }
 
 /// In order of begin; of equals the larger first.
 pub(crate) fn by_begin(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (Reverse(u64::MAX - b.lower), Reverse(b.size), b.upper))
+    order_by(instance, |b| (Reverse(u64::MAX - b.lower), Reverse(b.size), b.upper))
 }
 
 #[cfg(test)]
@@ -188,7 +188,7 @@ mod tests {
             };
             let buffers: Vec<Buffer> = (0..).zip(lives).map(buffer).collect();
             let instance = Instance { buffers: &buffers, conflicts: None };
-            let shuffled = sorted(instance, |b| {
+            let shuffled = order_by(instance, |b| {
                 (Reverse(b.id.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15)), Reverse(0), 0)
             });
             for fit in [Fit::First, Fit::Best] {

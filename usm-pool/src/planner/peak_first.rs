@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
-use super::greedy::{area_key, size_key, sorted};
+use super::greedy::{area_key, order_by, size_key};
 use crate::sort;
 
 /// The order of the stack, the first buffer lowest.
@@ -63,7 +63,7 @@ pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, res
     let octave = |number: u64| u64::from(u64::BITS - number.leading_zeros());
     let begins = (0..heaviest.len()).filter(|&i| heaviest[i]).map(|i| instance.buffers[i].lower);
     let instant = begins.max().unwrap_or(0);
-    let mut order = sorted(instance, |b| {
+    let mut order = order_by(instance, |b| {
         let length = b.lifetime().len();
         match rest {
             Rest::Size => size_key(b),

@@ -223,7 +223,7 @@ pub fn recompute_within(
 ) -> Result<Curve, RecomputeError> {
     let search = Search::new(graph, effort)?;
     let (bound, bound_at) = search.model.bound();
-    let original = search.point(&search.given(), options)?;
+    let original = search.point(&search.without_changes(), options)?;
     if original.plan.peak <= budget {
         return Ok(Curve { points: alloc::vec![original], bound, bound_at });
     }
@@ -268,7 +268,7 @@ impl<'g> Search<'g> {
         Ok(Self { graph, model: Model::new(graph, effort.rate).map_err(RecomputeError::Plan)? })
     }
 
-    fn given(&self) -> Stages<'_> {
+    fn without_changes(&self) -> Stages<'_> {
         Stages::new(&self.model)
     }
 
@@ -288,7 +288,7 @@ impl<'g> Search<'g> {
         effort: &Effort<'_>,
     ) -> (Stages<'m>, bool) {
         let mut tries = Vec::new();
-        for mut stages in [from.clone(), self.given()] {
+        for mut stages in [from.clone(), self.without_changes()] {
             let within = stages.descend(limit, None, effort.stop);
             if within {
                 stages.take_back();
@@ -298,14 +298,14 @@ impl<'g> Search<'g> {
         let (mut best, within) = tries
             .into_iter()
             .min_by_key(|(stages, within)| (!within, if *within { stages.cost } else { stages.excess }))
-            .unwrap_or_else(|| (self.given(), false));
+            .unwrap_or_else(|| (self.without_changes(), false));
         let mut within = within;
         for round in 0..effort.rounds.min(RETRIES) {
             if within || (effort.stop)() {
                 break;
             }
             // Other choices, from either begin.
-            let mut stages = if round % 2 == 0 { self.given() } else { from.clone() };
+            let mut stages = if round % 2 == 0 { self.without_changes() } else { from.clone() };
             within = stages.descend(limit, Some(random), effort.stop);
             if within {
                 stages.take_back();
@@ -317,7 +317,7 @@ impl<'g> Search<'g> {
 
     fn within(&self, limit: u64, effort: &Effort<'_>) -> Option<Stages<'_>> {
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
-        let mut stages = self.given();
+        let mut stages = self.without_changes();
         for step in self.limits(stages.peak(), limit, 4) {
             let (candidate, within) = self.next(&stages, step, &mut random, effort);
             if !within {
@@ -332,7 +332,7 @@ impl<'g> Search<'g> {
     fn curve(&self, options: &Options<'_>, effort: &Effort<'_>) -> Result<Curve, RecomputeError> {
         let (bound, bound_at) = self.model.bound();
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
-        let mut stages = self.given();
+        let mut stages = self.without_changes();
         let mut all = alloc::vec![self.point(&stages, options)?];
         // The whole curve comes first, in case that the time ends.
         let mut rough = Vec::new();

@@ -140,7 +140,7 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
     bound = bound.max(at_an_end);
     let mut best =
         Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None };
-    let mut lowest = Incumbent { order: lists::given(&lives), peak: u64::MAX, bound, refutation };
+    let mut lowest = Incumbent { order: lists::list_ops(&lives), peak: u64::MAX, bound, refutation };
     let mut consider = |order: &[u32]| -> Result<(), Error> {
         let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();
         let Ok(new_graph) = graph.reordered(&order) else { return Ok(()) };

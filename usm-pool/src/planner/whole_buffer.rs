@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
-use super::greedy::{Until, sorted};
+use super::greedy::{Until, order_by};
 use crate::lifetime::{Lifetime, align_up};
 
 struct Entry {
@@ -32,7 +32,7 @@ impl Entry {
 
 /// Requests in the order of OpenVINO: descending size.
 pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (Reverse(b.size), Reverse(0), 0))
+    order_by(instance, |b| (Reverse(b.size), Reverse(0), 0))
 }
 
 /// One offset for each buffer; the pooled buffers are consecutive. `None` as soon as they exceed

@@ -2,8 +2,8 @@
 //!
 //! Where sizes are [`expression`]s, a plan states which tensor lies below which: each begins at the
 //! aligned highest end of those below it. If that orders every two tensors that are live together,
-//! no sizes can make them overlap, so the plan is correct for all values. [`Ranged::at`] evaluates
-//! one value without a search and without a heap; [`prove`] checks the order.
+//! no sizes can make them overlap, so the plan is correct for all values. [`RangeTable::at`]
+//! evaluates one value without a search and without a heap; [`prove`] checks the order.
 
 pub mod expression;
 #[cfg(feature = "alloc")]
@@ -70,7 +70,7 @@ pub struct Item<'a> {
 /// A plan for every value of some dimensions.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs)]
-pub struct RangePlan<'a> {
+pub struct RangeTable<'a> {
     /// The dimensions and their values.
     pub dimensions: &'a [Dimension],
     /// The tensors with an offset.
@@ -178,7 +178,7 @@ impl fmt::Display for RangeError {
 
 impl core::error::Error for RangeError {}
 
-impl RangePlan<'_> {
+impl RangeTable<'_> {
     /// Writes the offset in bytes of every tensor for some values, and its size beside it. Both
     /// slices have room for all tensors. Needs no search and no heap.
     ///
@@ -212,7 +212,7 @@ pub fn fits(dimensions: &[Dimension], values: &[u64]) -> Result<(), RangeError> 
     }
 }
 
-/// As [`Ranged::at`], for tensors in a table of another form: `item` is called with the indices
+/// As [`RangeTable::at`], for tensors in a table of another form: `item` is called with the indices
 /// below `count`.
 ///
 /// # Errors

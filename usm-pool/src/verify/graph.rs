@@ -84,7 +84,7 @@ fn ranges(graph: &Graph, rows: &[Row]) -> Result<Vec<Option<Range>>, Violation> 
 }
 
 /// Whether `op` may write `output` over `input`, by addresses and permits.
-fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, output: usize) -> bool {
+fn is_permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, output: usize) -> bool {
     let (Some(from), Some(to)) = (ranges[input], ranges[output]) else {
         return false;
     };
@@ -135,7 +135,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             }
             for holder in live_ranges.overlapping(range).filter(foreign) {
                 // A permit covers one input: every other input under the output needs its own.
-                let is_permitted = permitted(graph, ranges, op, holder, output);
+                let is_permitted = is_permitted(graph, ranges, op, holder, output);
                 let reader = pending_read(graph, holder, op, is_permitted);
                 if let Some(reader) = reader {
                     return Err(Violation::Overwritten {
@@ -364,7 +364,7 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
         && of(&node.outputs, y).into_iter().all(|output| {
             of(&node.inputs, x)
                 .into_iter()
-                .all(|input| !overlaps(input, output) || permitted(graph, ranges, op, input, output))
+                .all(|input| !overlaps(input, output) || is_permitted(graph, ranges, op, input, output))
                 && !of(&node.outputs, x).into_iter().any(|other| overlaps(other, output))
         })
 }

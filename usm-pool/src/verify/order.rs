@@ -73,7 +73,7 @@ pub fn order_bound(graph: &Graph, bound: &OrderBound) -> Result<(), Violation> {
                 return Ok(());
             }
             let mut is_open = alloc::vec![true; table.before.len()];
-            let reverse = table.turned();
+            let reverse = table.reverse();
             let mut front = State::new(&table);
             take(&mut front, first, limit, &mut is_open)?;
             let mut back = State::new(&reverse);

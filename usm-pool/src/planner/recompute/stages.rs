@@ -323,7 +323,7 @@ impl<'m> Stages<'m> {
             };
             let result_bytes: u64 = facts.makes.iter().map(|&root| size(root)).sum();
             stage.peak =
-                stage.peak.max(bytes + result_bytes - saved_by_permits(&facts.permits, is_last, size));
+                stage.peak.max(bytes + result_bytes - sum_permit_savings(&facts.permits, is_last, size));
             bytes += result_bytes;
             for &root in &facts.makes {
                 let stays = match op as usize == at {
@@ -349,7 +349,7 @@ impl<'m> Stages<'m> {
 }
 
 /// Bytes that results take over from inputs, each input once.
-fn saved_by_permits(permits: &[(u32, u32)], ends: impl Fn(u32) -> bool, size: impl Fn(u32) -> u64) -> u64 {
+fn sum_permit_savings(permits: &[(u32, u32)], ends: impl Fn(u32) -> bool, size: impl Fn(u32) -> u64) -> u64 {
     let (mut from, mut to) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for &(source, target) in permits {

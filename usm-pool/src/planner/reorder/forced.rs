@@ -55,7 +55,8 @@ pub(super) fn heaviest_operator(lives: &Lives) -> (u64, u32) {
         // A use that follows in every order prevents a permit.
         let ends = |root: u32| users[root as usize].iter().all(|&user| !is_reached(op, user));
         let begins = |root: u32| users[root as usize].iter().all(|&user| !is_reached(user, op));
-        let savings = lives.permits[op].iter().map(|permits| permits.saved(&lives.roots, ends, begins));
+        let savings =
+            lives.permits[op].iter().map(|permits| permits.count_savings(&lives.roots, ends, begins));
         let sum = bytes[op].saturating_sub(savings.sum::<u64>()).saturating_sub(slack[op]);
         if (sum, Reverse(op as u32)) > (best.0, Reverse(best.1)) {
             best = (sum, op as u32);

@@ -17,19 +17,19 @@ pub(super) fn all(lives: &Lives) -> impl Iterator<Item = Vec<u32>> + '_ {
         least_peak_first,
         earliest_inputs_first,
         lightest_first,
-        given,
+        list_ops,
     ];
     let orders = MAKE.into_iter().map(|make| make(lives));
     orders.flat_map(|order| [delay_sources(lives, &order), order])
 }
 
 /// The given order.
-pub(super) fn given(lives: &Lives) -> Vec<u32> {
+pub(super) fn list_ops(lives: &Lives) -> Vec<u32> {
     (0..lives.len() as u32).collect()
 }
 
 /// Bytes that an operator begins.
-fn begun(lives: &Lives) -> Vec<u64> {
+fn count_begin_bytes(lives: &Lives) -> Vec<u64> {
     // The first user of a root in the given order begins it.
     let mut bytes = alloc::vec![0; lives.len()];
     let mut walk = Walk::new(lives);
@@ -54,7 +54,7 @@ fn least_growth(lives: &Lives) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::with_capacity(lives.len());
     while let Some((.., op)) = ready.pop_first() {
         order.push(op);
-        for op in front.affected(op) {
+        for op in front.run(op) {
             ready.remove(&key(&front, op));
             front.update(op);
             if front.walk.is_ready(op) {
@@ -92,7 +92,7 @@ fn least_peak_first(lives: &Lives) -> Vec<u32> {
         };
         peak = peak.max(front.walk.level_with(op));
         order.push(op);
-        for op in front.affected(op) {
+        for op in front.run(op) {
             growths.remove(&by_growth(front.changes[op as usize], op));
             begins.remove(&by_begun(front.changes[op as usize], op));
             front.update(op);
@@ -129,22 +129,22 @@ fn earliest_inputs_first(lives: &Lives) -> Vec<u32> {
 fn lightest_first(lives: &Lives) -> Vec<u32> {
     let rooms = |op: u32| lives.uses[op as usize].iter().map(|&root| lives.roots[root as usize].room);
     let bytes: Vec<u64> = (0..lives.len() as u32).map(|op| rooms(op).sum()).collect();
-    let mut starts = given(lives);
+    let mut starts = list_ops(lives);
     sort::by_key(&mut starts, |op| (bytes[op as usize], op));
     depth_first(lives, starts, |op| (bytes[op as usize], op))
 }
 
 /// Puts every operator right after its inputs, the branch with the largest results first.
 fn heaviest_branch_first(lives: &Lives) -> Vec<u32> {
-    let bytes = begun(lives);
-    let sinks = given(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
+    let bytes = count_begin_bytes(lives);
+    let sinks = list_ops(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
     depth_first(lives, sinks.collect(), |op| (Reverse(bytes[op as usize]), op))
 }
 
 /// As [`heaviest_branch_first`], but a branch counts as far as its peak exceeds what stays of it:
 /// the order that is best for trees.
 fn highest_rise_first(lives: &Lives) -> Vec<u32> {
-    let bytes = begun(lives);
+    let bytes = count_begin_bytes(lives);
     let mut rise = alloc::vec![0_u64; lives.len()];
     let mut peak = alloc::vec![0_u64; lives.len()];
     for op in 0..lives.len() {
@@ -161,7 +161,7 @@ fn highest_rise_first(lives: &Lives) -> Vec<u32> {
         peak[op] = most.max(live.saturating_add(bytes[op]));
         rise[op] = peak[op].saturating_sub(bytes[op]);
     }
-    let sinks = given(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
+    let sinks = list_ops(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
     depth_first(lives, sinks.collect(), |op| (Reverse(rise[op as usize]), op))
 }
 
@@ -258,7 +258,7 @@ impl<'l> Front<'l> {
     }
 
     /// Runs an operator. Returns it and those for which it changes something.
-    fn affected(&mut self, op: u32) -> Vec<u32> {
+    fn run(&mut self, op: u32) -> Vec<u32> {
         let lives = self.walk.lives;
         let begins: Vec<u32> = self.walk.begun_by(op).collect();
         self.walk.run(op);

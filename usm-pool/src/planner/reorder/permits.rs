@@ -56,7 +56,7 @@ impl Permits {
     }
 
     /// The most bytes that they save, if these roots end and these begin with the operator.
-    pub(super) fn saved(
+    pub(super) fn count_savings(
         &self,
         roots: &[Root],
         ends: impl Fn(u32) -> bool,

@@ -107,7 +107,7 @@ impl<'l> Walk<'l> {
         let uses = &lives.uses[op as usize];
         let mut bytes = self.level_with(op);
         for permits in &lives.permits[op as usize] {
-            let savings = permits.saved(
+            let savings = permits.count_savings(
                 &lives.roots,
                 |root| self.left[root as usize] == 1,
                 |root| !self.has_begun(root),

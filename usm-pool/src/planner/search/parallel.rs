@@ -1,9 +1,9 @@
 //! Runs the steps of a schedule on several threads, before earlier steps have ended.
 //!
 //! Almost every step spends its nodes and finds nothing, so the steps after it are known in
-//! advance. Threads begin them early. Their results are used in the order of the schedule. If a step
-//! finds something, the later steps that were begun are dropped. So the plan, the bound and the
-//! number of nodes are those of one thread, with any number of threads.
+//! advance. Threads begin them early. Their results are used in the order of the schedule. If a
+//! step finds something, the later steps that were begun are dropped. So the plan, the bound and
+//! the number of nodes are those of one thread, with any number of threads.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -1,7 +1,7 @@
 //! The schedule of a search: the capacity, the order and the nodes of each step.
 //!
-//! A schedule returns the next step and takes its result. Almost all steps spend their nodes and find
-//! nothing, so a caller can begin steps before earlier ones have ended.
+//! A schedule returns the next step and takes its result. Almost all steps spend their nodes and
+//! find nothing, so a caller can begin steps before earlier ones have ended.
 
 use alloc::vec::Vec;
 

@@ -179,12 +179,12 @@ impl<'m> State<'m> {
                 self.reason = Reason::Tall(other as u32);
             }
         }
-        Effect { fits: fits && self.bounded(offset, cliques), free }
+        Effect { fits: fits && self.is_bounded(offset, cliques), free }
     }
 
     /// Whether every clique can still end below its ceiling if no item is placed below `offset` any
     /// more.
-    fn bounded(&mut self, offset: u64, cliques: core::ops::Range<usize>) -> bool {
+    fn is_bounded(&mut self, offset: u64, cliques: core::ops::Range<usize>) -> bool {
         let model = self.model;
         for clique in cliques {
             let rest = self.rest[clique];

@@ -110,7 +110,7 @@ impl Table {
     }
 
     /// The same with time backwards.
-    pub(super) fn turned(&self) -> Self {
+    pub(super) fn reverse(&self) -> Self {
         let mut reverse = self.clone();
         core::mem::swap(&mut reverse.before, &mut reverse.after);
         for bytes in &mut reverse.bytes {
@@ -138,14 +138,14 @@ impl Table {
 
     /// Bytes that are live at an operator in every order.
     pub(super) fn bytes_in_every_order(&self, op: usize) -> u64 {
-        let (ancestors, descendants) = (reached(&self.before, op), reached(&self.after, op));
+        let (ancestors, descendants) = (find_reachable(&self.before, op), find_reachable(&self.after, op));
         let live = |bytes: &&Bytes| {
             let has_begun = bytes.before_run || bytes.users.iter().any(|&user| user == op || ancestors[user]);
             let open = bytes.after_run || bytes.users.iter().any(|&user| user == op || descendants[user]);
             has_begun && open
         };
         let live = || self.bytes.iter().filter(live);
-        let savings = self.saved(op, |permit| {
+        let savings = self.count_savings(op, |permit| {
             let ends = self.bytes[permit.ends].users.iter().all(|&user| !descendants[user]);
             ends && self.bytes[permit.begins].users.iter().all(|&user| !ancestors[user])
         });
@@ -155,7 +155,7 @@ impl Table {
 
     /// The most that permits of an operator save, of those that are possible: a flow from the bytes
     /// that end to the bytes that begin, through each at most its size.
-    fn saved(&self, op: usize, possible: impl Fn(&Permit) -> bool) -> u64 {
+    fn count_savings(&self, op: usize, possible: impl Fn(&Permit) -> bool) -> u64 {
         let permits: Vec<Permit> = self.permits[op].iter().copied().filter(possible).collect();
         let mut flow = alloc::vec![0_u64; permits.len()];
         let mut sum = 0;
@@ -226,7 +226,7 @@ impl Table {
 }
 
 /// The operators that a path from `op` along the lists reaches.
-fn reached(lists: &[Vec<usize>], op: usize) -> Vec<bool> {
+fn find_reachable(lists: &[Vec<usize>], op: usize) -> Vec<bool> {
     let mut is_reached = alloc::vec![false; lists.len()];
     let mut open = alloc::vec![op];
     while let Some(op) = open.pop() {
@@ -309,43 +309,44 @@ impl<'t> State<'t> {
         &self.ready
     }
 
-    fn begun(&self, at: usize) -> bool {
+    fn has_begun(&self, at: usize) -> bool {
         let bytes = &self.table.bytes[at];
         bytes.before_run || self.uses_left[at] < bytes.users.len()
     }
 
     /// Bytes that end when `op` has run.
-    fn ended_by(&self, op: usize) -> impl Iterator<Item = &Bytes> {
+    fn find_last_uses(&self, op: usize) -> impl Iterator<Item = &Bytes> {
         let last = self.table.uses[op].iter().filter(|&&at| self.uses_left[at] == 1);
         last.map(|&at| &self.table.bytes[at]).filter(|bytes| !bytes.after_run)
     }
 
     /// Bytes that are not live before `op` runs.
-    fn begun_by(&self, op: usize) -> u64 {
-        let new = self.table.uses[op].iter().filter(|&&at| !self.begun(at));
+    fn count_begin_bytes(&self, op: usize) -> u64 {
+        let new = self.table.uses[op].iter().filter(|&&at| !self.has_begun(at));
         new.map(|&at| self.table.bytes[at].room).sum()
     }
 
     /// Bytes that are live while `op` runs.
     pub(super) fn bytes_at(&self, op: usize) -> u64 {
-        let savings =
-            self.table.saved(op, |permit| self.uses_left[permit.ends] == 1 && !self.begun(permit.begins));
+        let savings = self
+            .table
+            .count_savings(op, |permit| self.uses_left[permit.ends] == 1 && !self.has_begun(permit.begins));
         let live = |at: usize| {
-            self.begun(at) && (self.uses_left[at] > 0 || self.table.bytes[at].after_run)
+            self.has_begun(at) && (self.uses_left[at] > 0 || self.table.bytes[at].after_run)
                 || self.table.uses[op].contains(&at)
         };
         let topmost = self.table.spare_first.iter().find(|&&at| live(at));
         let topmost = topmost.map_or(0, |&at| self.table.bytes[at].spare);
-        (self.live + self.begun_by(op)).saturating_sub(savings).saturating_sub(topmost)
+        (self.live + self.count_begin_bytes(op)).saturating_sub(savings).saturating_sub(topmost)
     }
 
     pub(super) fn live_after(&self, op: usize) -> u64 {
-        self.live + self.begun_by(op) - self.ended_by(op).map(|bytes| bytes.room).sum::<u64>()
+        self.live + self.count_begin_bytes(op) - self.find_last_uses(op).map(|bytes| bytes.room).sum::<u64>()
     }
 
     /// The largest spare of the bytes that end when `op` has run.
     pub(super) fn spare_ended_by(&self, op: usize) -> u64 {
-        self.ended_by(op).map(|bytes| bytes.spare).max().unwrap_or(0)
+        self.find_last_uses(op).map(|bytes| bytes.spare).max().unwrap_or(0)
     }
 
     pub(super) fn run(&mut self, op: usize) {
@@ -373,6 +374,7 @@ impl<'t> State<'t> {
         let waits = &self.waits;
         self.ready.retain(|&other| waits[other] == 0);
         self.ready.push(op);
-        self.live = self.live + self.ended_by(op).map(|bytes| bytes.room).sum::<u64>() - self.begun_by(op);
+        self.live = self.live + self.find_last_uses(op).map(|bytes| bytes.room).sum::<u64>()
+            - self.count_begin_bytes(op);
     }
 }

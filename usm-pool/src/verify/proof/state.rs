@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// Maximum number of conflicting pairs for which a tree is replayed: their lists take a gigabyte.
 const PAIRS: usize = 1 << 27;
 
-type Checked<T = ()> = Result<T, ProofFault>;
+type CheckResult<T = ()> = Result<T, ProofFault>;
 
 /// A node on the path from the root.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl<'p> State<'p> {
         self.nodes.is_empty()
     }
 
-    pub(super) fn take(&mut self, line: Line) -> Checked {
+    pub(super) fn take(&mut self, line: Line) -> CheckResult {
         match line {
             Line::Part(begin, end) => return self.part(begin, end),
             Line::Place(id) => return self.place(id),
@@ -105,7 +105,7 @@ impl<'p> State<'p> {
         Ok(())
     }
 
-    fn open(&self, id: u64) -> Checked<usize> {
+    fn open(&self, id: u64) -> CheckResult<usize> {
         let at = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok();
         at.map(|at| self.ids[at].1).filter(|&i| self.open[i]).ok_or(ProofFault::NotOpen { id })
     }
@@ -120,7 +120,7 @@ impl<'p> State<'p> {
     }
 
     /// Removes the open buffers that live outside of the interval.
-    fn part(&mut self, begin: u64, end: u64) -> Checked {
+    fn part(&mut self, begin: u64, end: u64) -> CheckResult {
         let is_first = self.node().refutations.is_empty();
         // So every line that looks at all buffers removes one.
         if is_first && self.node().part.is_some_and(|(low, high)| begin <= low && high <= end) {
@@ -150,8 +150,8 @@ impl<'p> State<'p> {
         Ok(())
     }
 
-    fn check_too_high(&self, ids: &[u64]) -> Checked {
-        let set = ids.iter().map(|&id| self.open(id)).collect::<Checked<Vec<usize>>>()?;
+    fn check_too_high(&self, ids: &[u64]) -> CheckResult {
+        let set = ids.iter().map(|&id| self.open(id)).collect::<CheckResult<Vec<usize>>>()?;
         let mut sorted = set.clone();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -189,7 +189,7 @@ impl<'p> State<'p> {
     /// Checks that open buffers that conflict in pairs end above the capacity in every order. If
     /// buffers are aligned to a unit or more, they begin at its multiples. So each takes its size
     /// rounded up, except the topmost.
-    fn too_high(&self, set: impl Iterator<Item = usize>) -> Checked {
+    fn too_high(&self, set: impl Iterator<Item = usize>) -> CheckResult {
         let set: Vec<usize> = set.filter(|&i| self.open[i]).collect();
         let buffers = self.problem.buffers();
         let mut units: Vec<u64> = set.iter().map(|&i| buffers[i].alignment).collect();
@@ -215,7 +215,7 @@ impl<'p> State<'p> {
     }
 
     /// Begins the node in which this buffer is the lowest open one.
-    fn place(&mut self, id: u64) -> Checked {
+    fn place(&mut self, id: u64) -> CheckResult {
         let i = self.open(id)?;
         self.list_partners()?;
         let node = self.node();
@@ -245,7 +245,7 @@ impl<'p> State<'p> {
     }
 
     /// Checks that every buffer that may be the lowest one was refuted.
-    fn done(&self) -> Checked {
+    fn done(&self) -> CheckResult {
         let node = self.node();
         let buffers = self.problem.buffers();
         let open = || (0..self.open.len()).filter(|&i| self.open[i]);
@@ -301,7 +301,7 @@ impl<'p> State<'p> {
     }
 
     /// Lists the conflicts of each buffer, and the buffers with equal conflicts.
-    fn list_partners(&mut self) -> Checked {
+    fn list_partners(&mut self) -> CheckResult {
         let buffers = self.problem.buffers();
         if self.partners.len() == buffers.len() {
             return Ok(());
