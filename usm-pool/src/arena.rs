@@ -364,9 +364,10 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let lender = unsafe { NonNull::new_unchecked(lender) };
         // SAFETY: the block lies in the base allocation (`check_range`). The count keeps that and
         // its context alive, whatever the source claims. The block is disjoint from all other
-        // parts: `claims` has its range from the claim on, `tensor` refuses overlapping ranges, only
-        // `take_back` removes the range, and `is_used` lets each claim serve once. The base itself is
-        // never handed out. `pending_uses` had all unfinished operations that touch the bytes.
+        // parts: `claims` has its range from the claim on, `tensor` refuses overlapping ranges,
+        // only `take_back` removes the range, and `is_used` lets each claim serve once. The base
+        // itself is never handed out. `pending_uses` had all unfinished operations that touch the
+        // bytes.
         Ok(unsafe { Allocation::from_lender(base.context(), block, uses, lender, slot) })
     }
 
@@ -383,8 +384,8 @@ impl<B: Backend> Drop for Claim<B> {
     }
 }
 
-// SAFETY: `pending_uses` has the uses of returned bytes until the next claim, or until the base waits
-// for them.
+// SAFETY: `pending_uses` has the uses of returned bytes until the next claim, or until the base
+// waits for them.
 unsafe impl<B: Backend> Lender<B> for Inner<B> {
     unsafe fn take_back(lender: NonNull<Self>, slot: u32, _: &Block, uses: Pending<B>) {
         // SAFETY: each part holds a count of the `Arc` that the pointer came from.

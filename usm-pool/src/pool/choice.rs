@@ -122,7 +122,7 @@ pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
         }
         ground.pause();
     }
-    let _growing = GrowthGuard(ground);
+    let _guard = GrowthGuard(ground);
     let refusal = match grow(ground, demand) {
         Ok(grant) => return Ok(grant),
         Err(refusal) => refusal,

@@ -310,7 +310,7 @@ impl<U: Travel> Table<U> {
     #[inline(never)]
     fn set_some(&self, slot: u32, uses: U, order: Order) {
         if self.0.uses.get(slot).is_none() {
-            let _extending = self.0.extension.lock();
+            let _guard = self.0.extension.lock();
             self.0.uses.extend_to(slot, || Mutex::new(U::NONE));
         }
         if let Some((block, place)) = self.get(slot).zip(self.0.uses.get(slot)) {

@@ -18,7 +18,8 @@
 //!
 //! Everything follows from the instance and the node budget: no clock, no floating point, fixed
 //! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse. Threads
-//! try ahead of the sequence (module `parallel`), so that their number changes nothing but the time.
+//! try ahead of the sequence (module `parallel`), so that their number changes nothing but the
+//! time.
 
 mod decide;
 mod eject;
