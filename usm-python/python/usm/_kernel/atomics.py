@@ -2,7 +2,7 @@
 
 import ast
 
-from . import names
+from . import names, nodes
 from .complexes import name_of
 from .types import BITS, NAMES, is_float
 from .values import Arr, Reference, Static, Tup, Val, number
@@ -57,14 +57,13 @@ class Atomics:
         if only_check:
             return Static(None)
         place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
-        texts = " ".join(self.to(value, array.ty) for value in values)
-        old, target = None, ""
-        if not alone:
-            old = self.temporary(array.ty)
-            target = f" ${old}"
-        head = "compare-exchange" if function == "cas" else f"atomic {names.ATOMICS[function]}"
-        self.out.append(f"({head} #{array.number} {place} {texts}{target} {self.at})")
-        return Static(None) if alone else Val(f"(var {array.ty} ${old} {self.at})", array.ty)
+        texts = [self.to(value, array.ty) for value in values]
+        old = None if alone else self.temporary(array.ty)
+        if function == "cas":
+            self.out.append(nodes.compare_exchange(array.number, place, *texts, old, self.at))
+        else:
+            self.out.append(nodes.atomic(names.ATOMICS[function], array.number, place, *texts, old, self.at))
+        return Static(None) if alone else Val(nodes.variable(array.ty, old, self.at), array.ty)
 
     def atomic_ref(self, node):
         """`kapi.AtomicRef(array, index)`."""
@@ -120,9 +119,9 @@ class Atomics:
         array, at = reference.array, self.at
         wanted = self.set_temporary(self.cast(self.as_value(self.loaded(expected, place, at), node), array.ty))
         old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
-        same = self.set_temporary(Val(f"(eq bool {old.text} {wanted.text} {at})", "bool"))
+        same = self.set_temporary(Val(nodes.comparison("eq", old.text, wanted.text, at), "bool"))
         kept, self.out = self.out, []
         self.store_element(expected, place, old, node)
         first, self.out = self.out, kept
-        self.out.append(f"(if {same.text} (do) (do {' '.join(first)}) {at})")
+        self.out.append(nodes.branch(same.text, nodes.EMPTY, nodes.block(first), at))
         return same

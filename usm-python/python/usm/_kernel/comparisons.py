@@ -3,6 +3,7 @@
 import ast
 import operator as python_operator
 
+from . import nodes
 from .types import NAMES, STORED, is_float, is_int, limits
 from .values import Cpx, Tup, Val, number
 
@@ -21,7 +22,7 @@ class Comparisons:
             inner = self.condition(node.operand)
             if inner.const is not None:
                 return number(not inner.const, "bool", self.at)
-            return Val(f"(not bool {inner.text} {self.at})", "bool", None, None, inner.pure)
+            return Val(nodes.negation(inner.text, self.at), "bool", None, None, inner.pure)
         value = self.value(node)
         if value.const is not None:
             return number(bool(value.const), "bool", self.at)
@@ -40,15 +41,15 @@ class Comparisons:
                     result = value
                 continue
             if not first:
-                operator = "and-then" if both else "or-else"
-                result = Val(f"({operator} bool {result.text} {value.text} {self.at})", "bool", None, None, result.pure and value.pure)
+                join = nodes.and_then if both else nodes.or_else
+                result = Val(join(result.text, value.text, self.at), "bool", None, None, result.pure and value.pure)
                 continue
             name = self.temporary("bool")
             at = self.at
-            self.out.append(f"(set ${name} {result.text} {at})")
-            held = f"(var bool ${name} {at})"
-            inner = f"(do {' '.join(first)} (set ${name} {value.text} {at}))"
-            self.out.append(f"(if {held} {inner} (do) {at})" if both else f"(if {held} (do) {inner} {at})")
+            self.out.append(nodes.set_variable(name, result.text, at))
+            held = nodes.variable("bool", name, at)
+            inner = nodes.block(first, [nodes.set_variable(name, value.text, at)])
+            self.out.append(nodes.branch(held, inner, nodes.EMPTY, at) if both else nodes.branch(held, nodes.EMPTY, inner, at))
             result = Val(held, "bool")
         return result
 
@@ -85,10 +86,12 @@ class Comparisons:
                 self.out.extend(first)
             return rest if result.const else result
         if not first:
-            return Val(f"(and-then bool {result.text} {rest.text} {self.at})", "bool", None, None, result.pure and rest.pure)
+            return Val(nodes.and_then(result.text, rest.text, self.at), "bool", None, None, result.pure and rest.pure)
         held, at = self.temporary("bool"), self.at
-        self.out.append(f"(set ${held} {result.text} {at})(if (var bool ${held} {at}) (do {' '.join(first)} (set ${held} {rest.text} {at})) (do) {at})")
-        return Val(f"(var bool ${held} {at})", "bool")
+        value = nodes.variable("bool", held, at)
+        further = nodes.block(first, [nodes.set_variable(held, rest.text, at)])
+        self.out.append(nodes.set_variable(held, result.text, at) + nodes.branch(value, further, nodes.EMPTY, at))
+        return Val(value, "bool")
 
     def comparison(self, name, one, two, node):
         """One comparison of two values."""
@@ -109,7 +112,7 @@ class Comparisons:
                     return number(_FOLD[name](*pair), "bool", self.at)
         if one.ty == "bool" and two.ty == "bool":
             if name in ("eq", "ne"):
-                return Val(f"({name} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
+                return Val(nodes.comparison(name, one.text, two.text, self.at), "bool", None, None, one.pure and two.pure)
             one, two = self.cast(one, "u8"), self.cast(two, "u8")
         for value, other, turned in ((one, two, False), (two, one, True)):
             # NumPy compares Python's numbers by their value, without converting them to the type
@@ -123,10 +126,10 @@ class Comparisons:
                 pair = (other, value) if turned else (value, other)
                 inside = self.compare_as(name, *pair, "u64").text
                 below = _FOLD[name](0, -1) if turned else _FOLD[name](-1, 0)
-                negative = f"(lt bool {value.text} (lit i64 0x0 {self.at}) {self.at})"
+                negative = nodes.comparison("lt", value.text, nodes.literal("i64", 0, self.at), self.at)
                 if below:
-                    return Val(f"(or-else bool {negative} {inside} {self.at})", "bool", None, None, False)
-                return Val(f"(and-then bool (not bool {negative} {self.at}) {inside} {self.at})", "bool", None, None, False)
+                    return Val(nodes.or_else(negative, inside, self.at), "bool", None, None, False)
+                return Val(nodes.and_then(nodes.negation(negative, self.at), inside, self.at), "bool", None, None, False)
         ty = self.common_type(one, two, node, "compared with")
         if ty == "bool":
             ty = "u8"
@@ -134,7 +137,7 @@ class Comparisons:
 
     def compare_as(self, name, one, two, ty):
         """The comparison of two values in one type."""
-        return Val(f"({name} bool {self.to(one, ty)} {self.to(two, ty)} {self.at})", "bool", None, None, one.pure and two.pure)
+        return Val(nodes.comparison(name, self.to(one, ty), self.to(two, ty), self.at), "bool", None, None, one.pure and two.pure)
 
     def conditional(self, node):
         """`a if c else b`: only one of the two is evaluated."""
@@ -151,11 +154,10 @@ class Comparisons:
         stored, at = STORED[ty], self.at
         high = max(one.high, two.high) if one.high is not None and two.high is not None else None
         if not first and not second:
-            text = f"(select {stored} {condition.text} {self.to(one, ty)} {self.to(two, ty)} {at})"
+            text = nodes.select(stored, condition.text, self.to(one, ty), self.to(two, ty), at)
             return Val(text, ty, None, high, condition.pure and one.pure and two.pure)
         name = self.temporary(ty)
-        self.out.append(
-            f"(if {condition.text} (do {' '.join(first)} (set ${name} {self.to(one, ty)} {at})) "
-            f"(do {' '.join(second)} (set ${name} {self.to(two, ty)} {at})) {at})"
-        )
-        return Val(f"(var {stored} ${name} {at})", ty, None, high)
+        then = nodes.block(first, [nodes.set_variable(name, self.to(one, ty), at)])
+        other = nodes.block(second, [nodes.set_variable(name, self.to(two, ty), at)])
+        self.out.append(nodes.branch(condition.text, then, other, at))
+        return Val(nodes.variable(stored, name, at), ty, None, high)

@@ -2,6 +2,7 @@
 
 import ast
 
+from . import nodes
 from .atomics import Atomics
 from .calls import Calls
 from .comparisons import Comparisons
@@ -123,23 +124,21 @@ class Compiler(
         place = self.at
         self.bind_parameters(tree)
         self.block(tree.body)
-        zeros = [f"(set ${self.numbers[key]} {self.zero(self.types[key], place)} {place})" for key in sorted(self.unset) if key in self.numbers]
-        arrays = "".join(self.array_text(array) for array in self.arrays)
-        values = "".join(f'(value "{name}" {ty} {at})' for name, ty, at in self.values)
-        variables = "".join(f'(variable "{name}" {STORED[self.types[key]]} {at})' for key, name, at in self.variables)
-        files = " ".join(quoted(source.file) for source in self.files)
+        zeros = [nodes.set_variable(self.numbers[key], self.zero(self.types[key], place), place) for key in sorted(self.unset) if key in self.numbers]
+        arrays = [self.array_text(array) for array in self.arrays]
+        values = [nodes.value_declaration(*value) for value in self.values]
+        variables = [nodes.variable_declaration(name, STORED[self.types[key]], at) for key, name, at in self.variables]
+        files = [source.file for source in self.files]
         sources = []
         for sort, argument, dimension in self.sources:
             sources.append((sort, argument, int(argument in self.stored or argument in self.atomics) if sort == FROM_ARRAY else dimension))
         self.sources = sources
-        return (
-            f'(kernel {quoted(self.source.function.__name__)} {self.dimensions} {place}(files {files}){arrays}{values}{variables}'
-            f"(parameters {' '.join(self.parameters)})(do {' '.join(zeros)} {' '.join(self.out)}))"
-        )
+        name = self.source.function.__name__
+        return nodes.kernel(name, self.dimensions, files, arrays, values, variables, self.parameters, (zeros, self.out), place)
 
     @staticmethod
     def zero(ty, at):
-        return f"(lit {STORED[ty]} 0x0 {at})"
+        return nodes.literal(STORED[ty], 0, at)
 
     def array_text(self, array):
         name, ty, space, at, argument = array
@@ -148,7 +147,7 @@ class Compiler(
                 space = "atomic"
             else:
                 space = "write" if argument in self.stored or self.shares else "read"
-        return f"(array {quoted(name)} {ty} {space} {at})"
+        return nodes.array_declaration(name, ty, space, at)
 
     def file_of(self, source):
         for number, known in enumerate(self.files):
@@ -159,11 +158,11 @@ class Compiler(
 
     def place_of(self, node):
         line, column = self.frame.source.place(node)
-        return f"@{self.frame.file}:{line}:{column}"
+        return nodes.place(self.frame.file, line, column)
 
     def located(self, place):
         """A place of the nodes as users know it."""
-        file, line, column = place[1:].split(":")
+        file, line, column = nodes.parts_of_place(place)
         return f"{self.files[int(file)].file}:{line}:{column}"
 
     def error(self, node, message):
@@ -223,26 +222,26 @@ class Compiler(
 
     def parameter_value(self, name, ty, source):
         self.values.append((name, ty, self.at))
-        self.parameters.append(f"%{len(self.values) - 1}")
+        self.parameters.append(nodes.value_parameter(len(self.values) - 1))
         self.sources.append(source)
-        return f"(val {ty} %{len(self.values) - 1} {self.at})"
+        return nodes.value(ty, len(self.values) - 1, self.at)
 
     def parameter_array(self, name, number, ty, dimensions, strided, is_complex):
         array = self.new_array(name, ty, "param", number, is_complex)
-        self.parameters.append(f"#{array}")
+        self.parameters.append(nodes.array_parameter(array))
         self.sources.append((FROM_ARRAY, number, 0))
         at = self.at
         if dimensions == 1 and not strided and not is_complex:
-            extents = [Val(f"(cast i64 (len u64 #{array} {at}) {at})", "i64", None, MOST)]
+            extents = [Val(nodes.cast("i64", nodes.length("u64", array, at), at), "i64", None, MOST)]
             return Arr(name, array, ty, extents, "param", number)
         extents = []
         for dimension in range(dimensions):
             text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
-            extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
+            extents.append(Val(nodes.cast("i64", text, at), "i64", None, MOST))
         if not strided:
             return Arr(name, array, ty, extents, "param", number, is_complex=is_complex)
         strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, number, d)) for d in range(dimensions)]
-        strides = [f"(cast u64 {stride} {at})" for stride in strides]
+        strides = [nodes.cast("u64", stride, at) for stride in strides]
         offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, number, 0))
         return Arr(name, array, ty, extents, "param", number, strides, offset, is_complex)
 
@@ -251,12 +250,12 @@ class Compiler(
         length = None
         for dimension in range(dimensions):
             text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
-            extents.append(Val(f"(cast i64 {text} {self.at})", "i64", None, MOST))
-            length = text if length is None else f"(mul u64 {length} {text} {self.at})"
-        length = length or f"(lit u64 0x1 {self.at})"
+            extents.append(Val(nodes.cast("i64", text, self.at), "i64", None, MOST))
+            length = text if length is None else nodes.binary("mul", "u64", length, text, self.at)
+        length = length or nodes.literal("u64", 1, self.at)
         if is_complex:
-            length = f"(mul u64 {length} (lit u64 0x2 {self.at}) {self.at})"
-        array = self.new_array(name, ty, f"(local {length})", is_complex=is_complex)
+            length = nodes.binary("mul", "u64", length, nodes.literal("u64", 2, self.at), self.at)
+        array = self.new_array(name, ty, nodes.local_space(length), is_complex=is_complex)
         return Arr(name, array, ty, extents, "local", number, is_complex=is_complex)
 
     def new_array(self, name, ty, space, argument=-1, is_complex=False):
@@ -287,8 +286,8 @@ class Compiler(
             return value
         ty = value.ty
         number = self.temporary(ty)
-        self.out.append(f"(set ${number} {value.text} {self.at})")
-        return Val(f"(var {STORED[ty]} ${number} {self.at})", ty, None, value.high)
+        self.out.append(nodes.set_variable(number, value.text, self.at))
+        return Val(nodes.variable(STORED[ty], number, self.at), ty, None, value.high)
 
     def assign(self, name, value, node):
         """Sets a variable. Its type is the promotion of the types of all its values."""
@@ -317,7 +316,7 @@ class Compiler(
         if not self.fits(value, ty):
             raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of `{name}` elsewhere: cast one of them")
         number = self.variable(key, name)
-        self.out.append(f"(set ${number} {self.to(value, ty)} {self.at})")
+        self.out.append(nodes.set_variable(number, self.to(value, ty), self.at))
         self.known.add(key)
         self.frame.names[name] = key
 
@@ -328,7 +327,7 @@ class Compiler(
         if key not in self.known and key not in self.unset:
             self.unset.add(key)
             self.changed = True
-        return Val(f"(var {STORED[ty]} ${self.variable(key, name)} {self.at})", ty, None, self.highs.get(key))
+        return Val(nodes.variable(STORED[ty], self.variable(key, name), self.at), ty, None, self.highs.get(key))
 
     # Names.
 
@@ -356,11 +355,6 @@ class Compiler(
         if name in frame.outside:
             return Static(frame.outside[name])
         raise self.error(node, f"unknown name `{name}`: parameters, variables, and names of the module can be used")
-
-
-def quoted(text):
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
 
 
 def make(source: Source, key):

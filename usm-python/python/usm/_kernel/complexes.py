@@ -2,6 +2,7 @@
 
 import ast
 
+from . import nodes
 from .types import COMPLEX, NAMES, STORED, is_float, of_dtype, promote
 from .values import Cpx, Pack, Static, Tup, Val, number
 
@@ -51,14 +52,14 @@ class Complexes:
 
     def load_pair(self, array, index, at):
         """The complex number at a place of an array."""
-        places = (index, f"(add u64 {index} (lit u64 0x1 {at}) {at})")
-        return Cpx(*(self.set_temporary(Val(f"(load {array.ty} #{array.number} {place} {at})", array.ty)) for place in places))
+        places = (index, nodes.binary("add", "u64", index, nodes.literal("u64", 1, at), at))
+        return Cpx(*(self.set_temporary(Val(nodes.load(array.ty, array.number, place, at), array.ty)) for place in places))
 
     def store_pair(self, array, index, value):
         """Stores a number in an element of an array of complex numbers."""
         value, at = self.as_complex(value, array.ty), self.at
-        for place, part in ((index, value.re), (f"(add u64 {index} (lit u64 0x1 {at}) {at})", value.im)):
-            self.out.append(f"(store #{array.number} {place} {self.to(part, array.ty)} {at})")
+        for place, part in ((index, value.re), (nodes.binary("add", "u64", index, nodes.literal("u64", 1, at), at), value.im)):
+            self.out.append(nodes.store(array.number, place, self.to(part, array.ty), at))
 
     # Variables.
 
@@ -122,12 +123,12 @@ class Complexes:
         size = [self.function_node("abs", (part,), ty) for part in two.parts]
         wide = self.reusable(self.compare_as("ge", *size, ty))
         stored = STORED[ty]
-        choose = lambda a, b: self.set_temporary(Val(f"(select {stored} {wide.text} {self.to(a, ty)} {self.to(b, ty)} {at})", ty))
+        choose = lambda a, b: self.set_temporary(Val(nodes.select(stored, wide.text, self.to(a, ty), self.to(b, ty), at), ty))
         large, small = choose(two.re, two.im), choose(two.im, two.re)
         first, second = choose(one.re, one.im), choose(one.im, one.re)
         is_zero = self.compare_as("eq", large, zero, ty)
         ratio = do("div", small, large)
-        ratio = self.set_temporary(Val(f"(select {stored} {is_zero.text} {self.to(zero, ty)} {self.to(ratio, ty)} {at})", ty))
+        ratio = self.set_temporary(Val(nodes.select(stored, is_zero.text, self.to(zero, ty), self.to(ratio, ty), at), ty))
         scale = self.set_temporary(do("div", number(1.0, ty, at), do("add", large, do("mul", small, ratio))))
         re = do("mul", do("add", first, do("mul", second, ratio)), scale)
         im = self.set_temporary(do("mul", do("sub", second, do("mul", first, ratio)), scale))
@@ -157,7 +158,7 @@ class Complexes:
         ty = self.part_type(one, two)
         one, two = self.as_complex(one, ty), self.as_complex(two, ty)
         parts = [self.compare_as(name, a, b, ty).text for a, b in zip(one.parts, two.parts)]
-        return Val(f"({'and' if name == 'eq' else 'or'} bool {' '.join(parts)} {self.at})", "bool")
+        return Val(nodes.binary("and" if name == "eq" else "or", "bool", *parts, self.at), "bool")
 
     def complex_conditional(self, condition, branches):
         """`z if c else w`: the values of both, and the statements that each needs first."""
@@ -166,10 +167,10 @@ class Complexes:
         texts = []
         for value, first in branches:
             re, im = value.parts if value.__class__ is Cpx else (value, number(0, "wi", at))
-            sets = [f"(set ${place} {self.to(part, ty)} {at})" for place, part in zip(parts, (re, im))]
-            texts.append(f"(do {' '.join(first)} {' '.join(sets)})")
-        self.out.append(f"(if {condition.text} {' '.join(texts)} {at})")
-        return Cpx(*(Val(f"(var {STORED[ty]} ${place} {at})", ty) for place in parts))
+            sets = [nodes.set_variable(place, self.to(part, ty), at) for place, part in zip(parts, (re, im))]
+            texts.append(nodes.block(first, sets))
+        self.out.append(nodes.branch(condition.text, *texts, at))
+        return Cpx(*(Val(nodes.variable(STORED[ty], place, at), ty) for place in parts))
 
     # Functions.
 

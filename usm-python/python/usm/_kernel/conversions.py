@@ -3,6 +3,7 @@
 import ast
 import types as pytypes
 
+from . import nodes
 from .types import BITS, COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
 from .values import Arr, Cpx, Rec, Static, Val, number
 
@@ -67,20 +68,20 @@ class Conversions:
     def to(self, value, ty):
         """The text of a value, converted to another type."""
         if ty in COMPUTED:
-            return f"(cast {ty} {self.to(value, COMPUTED[ty])} {self.at})"
+            return nodes.cast(ty, self.to(value, COMPUTED[ty]), self.at)
         stored = STORED[ty]
         here = STORED[value.ty]
         if value.const is not None:
             if is_int(stored) and is_float(value.ty):
-                return f"(cast {stored} {value.text} {self.at})"
+                return nodes.cast(stored, value.text, self.at)
             return number(value.const, stored, self.at).text
         if here == stored:
             return value.text
         if stored == "bool":
-            return f"(ne bool {value.text} (lit {here} 0x0 {self.at}) {self.at})"
+            return nodes.comparison("ne", value.text, nodes.literal(here, 0, self.at), self.at)
         if here == "bool" and is_float(stored):
-            return f"(cast {stored} (cast u8 {value.text} {self.at}) {self.at})"
-        return f"(cast {stored} {value.text} {self.at})"
+            return nodes.cast(stored, nodes.cast("u8", value.text, self.at), self.at)
+        return nodes.cast(stored, value.text, self.at)
 
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
@@ -105,13 +106,13 @@ class Conversions:
             return self.cast(value, ty)
         word = f"u{BITS[here]}"
         if is_float(here):
-            found = Val(f"(bits {word} {self.to(value, here)} {self.at})", word, None, None, value.pure)
+            found = Val(nodes.same_bits(word, self.to(value, here), self.at), word, None, None, value.pure)
             return self.cast(found, ty)
-        return Val(f"(bits {ty} {self.to(value, word)} {self.at})", ty, None, None, value.pure)
+        return Val(nodes.same_bits(ty, self.to(value, word), self.at), ty, None, None, value.pure)
 
     def computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""
-        return f"(cast {COMPUTED[ty]} {text} {self.at})" if ty in COMPUTED else text
+        return nodes.cast(COMPUTED[ty], text, self.at) if ty in COMPUTED else text
 
     def truth(self, value):
         """The text of a value as a condition."""

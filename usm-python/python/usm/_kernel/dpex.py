@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from . import nodes
 from .keys import MOST
 from .values import Static, Val
 
@@ -24,7 +25,7 @@ class Dpex:
         if name == "PrivateArray":
             return self.private_array(node)
         if name in ("group_barrier", "atomic_fence"):
-            self.out.append(f"({'barrier' if name == 'group_barrier' else 'fence'} local global {self.at})")
+            self.out.append(nodes.fence("barrier" if name == "group_barrier" else "fence", 3, self.at))
             return Static(None)
         if kind == "AtomicRef":
             raise self.error(node, f"`{method}` of what is no AtomicRef")
@@ -49,9 +50,9 @@ class Dpex:
     def linear(self, query):
         """A linear id or a linear size; the last dimension is the fastest."""
         size, at = _SIZES.get(query, query), self.at
-        text = f"({query} u64 0 {at})"
+        text = nodes.query(query, "u64", 0, at)
         for dimension in range(1, self.dimensions):
-            text = f"(mul u64 {text} ({size} u64 {dimension} {at}) {at})"
+            text = nodes.binary("mul", "u64", text, nodes.query(size, "u64", dimension, at), at)
             if size != query:
-                text = f"(add u64 {text} ({query} u64 {dimension} {at}) {at})"
-        return Val(f"(cast i64 {text} {at})", "i64", None, MOST)
+                text = nodes.binary("add", "u64", text, nodes.query(query, "u64", dimension, at), at)
+        return Val(nodes.cast("i64", text, at), "i64", None, MOST)

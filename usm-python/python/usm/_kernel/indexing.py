@@ -1,8 +1,8 @@
 """Elements of arrays and tuples, and how indices are checked."""
 
 import ast
-import re
 
+from . import nodes
 from .keys import MOST
 from .types import COMPUTED, NAMES, is_int
 from .values import Arr, Pack, Rec, Slice, Static, Tup, Val, number
@@ -38,7 +38,7 @@ class Indexing:
         """The value of an element at a known place of the array."""
         if array.is_complex:
             return self.load_pair(array, index, at)
-        text = f"(load {array.ty} #{array.number} {index} {at})"
+        text = nodes.load(array.ty, array.number, index, at)
         found = Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
         if array.ty in COMPUTED:
             found.element = array.ty
@@ -58,13 +58,13 @@ class Indexing:
 
     def is_part(self, array, inner):
         """Whether a subscript leaves dimensions, so that it is no element."""
-        nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-        if any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is Ellipsis) for one in nodes):
+        indices = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        if any(isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value is Ellipsis) for one in indices):
             return True
-        if len(nodes) >= len(array.extents):
+        if len(indices) >= len(array.extents):
             return False
         # One name may be a tuple of all indices.
-        return not (len(nodes) == 1 and isinstance(inner, ast.Name) and self.frame.names.get(inner.id).__class__ in (Pack, Tup))
+        return not (len(indices) == 1 and isinstance(inner, ast.Name) and self.frame.names.get(inner.id).__class__ in (Pack, Tup))
 
     def part_of(self, array, node):
         """`a[i]` or `a[i, 2:5]`: a row or slice, whose indices are those of now.
@@ -72,7 +72,7 @@ class Indexing:
         The element, if one value turns out to be all indices.
         """
         inner = node.slice
-        nodes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+        indices = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
         first = None
         if not isinstance(inner, (ast.Tuple, ast.Slice)) and not (isinstance(inner, ast.Constant) and inner.value is Ellipsis):
             first = self.expr(inner)
@@ -83,19 +83,19 @@ class Indexing:
                     return self.element_of_structures(array, values, inner)
                 index = self.element_place(array, values, [inner] * len(values), node)
                 return self.loaded(array, index, self.place_of(node))
-        dots = [place for place, one in enumerate(nodes) if isinstance(one, ast.Constant) and one.value is Ellipsis]
+        dots = [place for place, one in enumerate(indices) if isinstance(one, ast.Constant) and one.value is Ellipsis]
         full = lambda: ast.copy_location(ast.Slice(), node)
         if len(dots) > 1:
             raise self.error(node, "one `...` is enough")
         if dots:
-            nodes[dots[0] : dots[0] + 1] = [full() for _ in range(len(array.extents) - len(nodes) + 1)]
-        if len(nodes) > len(array.extents):
-            raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(nodes)} indices are given")
-        nodes += [full() for _ in range(len(array.extents) - len(nodes))]
-        if all(isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None for one in nodes):
+            indices[dots[0] : dots[0] + 1] = [full() for _ in range(len(array.extents) - len(indices) + 1)]
+        if len(indices) > len(array.extents):
+            raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(indices)} indices are given")
+        indices += [full() for _ in range(len(array.extents) - len(indices))]
+        if all(isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None for one in indices):
             return array
         taken, extents = [], []
-        for place, one in enumerate(nodes):
+        for place, one in enumerate(indices):
             if isinstance(one, ast.Slice):
                 found = self.slice_of(array, place, one)
                 extents.append(found.length)
@@ -141,22 +141,22 @@ class Indexing:
         if start.const is not None and end.const is not None and not 0 <= start.const <= end.const:
             raise self.error(node, f"a slice from {start.const} to {end.const}")
         length = self.cast(length, "i64")
-        if start.const is None and not start.text.startswith("(val "):
+        if start.const is None and not nodes.is_value(start.text):
             start = self.set_temporary(start)
         if not of_launch(length.text):
             return Slice(start, self.set_temporary(length), None)
         text = self.to(length, "u64")
         if length.high is None:
-            text = f"(cast u64 (max i64 {length.text} (lit i64 0x0 {self.at}) {self.at}) {self.at})"
-        key = array.number, without_places(text)
+            text = nodes.cast("u64", nodes.binary("max", "i64", length.text, nodes.literal("i64", 0, self.at), self.at), self.at)
+        key = array.number, nodes.without_places(text)
         known = self.slices.get(key)
         if known is None:
-            known = self.slices[key] = self.new_array(array.name, "u64", f"(extent {text})")
+            known = self.slices[key] = self.new_array(array.name, "u64", nodes.extent_space(text))
         return Slice(start, length, known)
 
     def fixed(self, index):
         """An index that no later statement changes."""
-        return index if index.text.startswith("(val ") else self.set_temporary(index)
+        return index if nodes.is_value(index.text) else self.set_temporary(index)
 
     def check_index(self, array, place, value, node):
         """Refuses an index that is wrong whatever the launch is."""
@@ -172,18 +172,18 @@ class Indexing:
     def element_index(self, array, node):
         """The text of an element's place, in elements, and whether nothing can change it."""
         inner = node.slice
-        nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-        for one in nodes:
+        indices = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        for one in indices:
             if isinstance(one, ast.Slice):
                 raise self.error(one, "a slice is set element by element: index it in a loop")
-        if len(nodes) == 1 and not isinstance(inner, ast.Tuple):
+        if len(indices) == 1 and not isinstance(inner, ast.Tuple):
             found = self.expr(inner)
             values = list(found.items) if found.__class__ is Tup else [self.as_value(found, inner)]
             if found.__class__ is Tup:
-                nodes = [inner] * len(values)
+                indices = [inner] * len(values)
         else:
-            values = self.operands(nodes)
-        return self.element_place(array, values, nodes, node), all(value.pure for value in values)
+            values = self.operands(indices)
+        return self.element_place(array, values, indices, node), all(value.pure for value in values)
 
     def in_slice(self, part, value, node):
         """The index in the whole dimension of an index of a slice."""
@@ -191,51 +191,53 @@ class Indexing:
             return value
         if part.extent is not None:
             if value.const is None or part.length.const is None:
-                value = Val(f"(load u64 #{part.extent} {self.to(value, 'u64')} {self.place_of(node)})", "u64", None, None, value.pure)
+                value = Val(nodes.load("u64", part.extent, self.to(value, "u64"), self.place_of(node)), "u64", None, None, value.pure)
             start = self.cast(part.start, "u64")
-            return value if part.start.const == 0 else Val(f"(add u64 {self.to(start, 'u64')} {self.to(value, 'u64')} {self.at})", "u64", None, None, value.pure)
+            return value if part.start.const == 0 else Val(nodes.binary("add", "u64", self.to(start, "u64"), self.to(value, "u64"), self.at), "u64", None, None, value.pure)
         # No dimension has an element at the greatest index.
         value, at = self.reusable(self.cast(value, "i64")), self.at
-        inside = f"(lt bool {self.to(value, 'u64')} (cast u64 (max i64 {part.length.text} (lit i64 0x0 {at}) {at}) {at}) {at})"
-        moved = f"(add u64 {self.to(part.start, 'u64')} {self.to(value, 'u64')} {at})"
-        return Val(f"(select u64 {inside} {moved} (lit u64 0xffffffffffffffff {at}) {at})", "u64", None, None, value.pure)
+        length = nodes.cast("u64", nodes.binary("max", "i64", part.length.text, nodes.literal("i64", 0, at), at), at)
+        inside = nodes.comparison("lt", self.to(value, "u64"), length, at)
+        moved = nodes.binary("add", "u64", self.to(part.start, "u64"), self.to(value, "u64"), at)
+        return Val(nodes.select("u64", inside, moved, nodes.literal("u64", (1 << 64) - 1, at), at), "u64", None, None, value.pure)
 
-    def element_place(self, array, values, nodes, node):
+    def element_place(self, array, values, indices, node):
         """The text of the place of an element, or of its real part; its indices are `values`."""
         if len(values) != len(array.extents):
             raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(values)} indices are given")
-        for place, (value, one) in enumerate(zip(values, nodes)):
+        for place, (value, one) in enumerate(zip(values, indices)):
             self.check_index(array, place, value, one)
         if array.whole is not None:
-            given = iter(zip(values, nodes))
-            values, nodes = [], []
+            given = iter(zip(values, indices))
+            values, indices = [], []
             for taken in array.taken:
                 if taken.__class__ is Slice:
                     value, one = next(given)
                     taken = self.in_slice(taken, value, one)
-                    nodes.append(one)
+                    indices.append(one)
                 else:
-                    nodes.append(node)
+                    indices.append(node)
                 values.append(taken)
-            return self.element_place(array.whole, values, nodes, node)
+            return self.element_place(array.whole, values, indices, node)
         if len(values) > 1 or array.strides or array.is_complex:
-            values = [self.in_dimension(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
+            values = [self.in_dimension(array, place, value, one) for place, (value, one) in enumerate(zip(values, indices))]
         at = self.at
         if array.strides:
             flat = array.offset
             for value, stride in zip(values, array.strides):
-                step = f"(mul u64 {self.to(value, 'u64')} {stride} {at})"
-                flat = step if flat is None else f"(add u64 {flat} {step} {at})"
+                step = nodes.binary("mul", "u64", self.to(value, "u64"), stride, at)
+                flat = step if flat is None else nodes.binary("add", "u64", flat, step, at)
         elif not values:
-            flat = f"(lit u64 0x0 {at})"
+            flat = nodes.literal("u64", 0, at)
         else:
             flat = self.to(values[0], "u64")
             for value, extent in zip(values[1:], array.extents[1:]):
-                flat = f"(add u64 (mul u64 {flat} {self.to(extent, 'u64')} {at}) {self.to(value, 'u64')} {at})"
+                flat = nodes.binary("mul", "u64", flat, self.to(extent, "u64"), at)
+                flat = nodes.binary("add", "u64", flat, self.to(value, "u64"), at)
         if not array.is_complex:
             return flat
         if not array.strides:
-            flat = f"(mul u64 {flat} (lit u64 0x2 {at}) {at})"
+            flat = nodes.binary("mul", "u64", flat, nodes.literal("u64", 2, at), at)
         return self.set_temporary(Val(flat, "u64")).text
 
     def in_dimension(self, array, place, value, node):
@@ -249,9 +251,9 @@ class Indexing:
             key, name = (array.home[0], place), array.home[1]
         number = self.extents.get(key)
         if number is None:
-            number = self.extents[key] = self.new_array(name, "u64", f"(extent {self.to(extent, 'u64')})")
+            number = self.extents[key] = self.new_array(name, "u64", nodes.extent_space(self.to(extent, "u64")))
             self.extent_origins.append((number, self.arrays[array.number][4], place))
-        return Val(f"(load u64 #{number} {self.to(value, 'u64')} {self.place_of(node)})", "u64", None, None, value.pure)
+        return Val(nodes.load("u64", number, self.to(value, "u64"), self.place_of(node)), "u64", None, None, value.pure)
 
     def size_of(self, array):
         """The number of elements of an array."""
@@ -265,14 +267,9 @@ class Indexing:
 _OF_LAUNCH = {"lit", "val", "cast", "add", "sub", "mul", "div", "rem", "min", "max", "shl", "shr", "global-size", "local-size", "groups"}
 
 
-def without_places(text):
-    """The text of nodes for a comparison with others."""
-    return re.sub(r" @[0-9:]+", "", text)
-
-
 def of_launch(text):
     """Whether a launch knows a value before any item runs."""
-    return set(re.findall(r"\(([a-z0-9_-]+)", text)) <= _OF_LAUNCH
+    return nodes.words_of(text) <= _OF_LAUNCH
 
 
 def difference(end, start):

@@ -2,6 +2,7 @@
 
 import ast
 
+from . import nodes
 from .source import Source
 from .values import Cpx, Frame, Static, Tup, Val
 
@@ -77,7 +78,7 @@ class Inline:
         frame.result = Returns(tree.body)
         if frame.result.flagged:
             frame.result.flag = self.temporary("bool")
-            self.out.append(f"(set ${frame.result.flag} (lit bool 0x0 {at}) {at})")
+            self.out.append(nodes.set_variable(frame.result.flag, nodes.literal("bool", 0, at), at))
         self.block(tree.body)
         self.at = at
         count = frame.result.count
@@ -121,12 +122,12 @@ class Inline:
             else:
                 self.statement(node)
                 if self.loops:
-                    self.out.append(f"(if (var bool ${returns.flag} {self.at}) (do (break {self.at})) (do) {self.at})")
+                    self.out.append(nodes.branch(nodes.variable("bool", returns.flag, self.at), nodes.block([nodes.leave("break", self.at)]), nodes.EMPTY, self.at))
                     continue
             if rest:
                 at = self.at
                 text, _ = self.nested_block(rest)
-                self.out.append(f"(if (var bool ${returns.flag} {at}) (do) {text} {at})")
+                self.out.append(nodes.branch(nodes.variable("bool", returns.flag, at), nodes.EMPTY, text, at))
             return
 
     def return_to_caller(self, node):
@@ -145,9 +146,9 @@ class Inline:
             raise self.error(node, "one `return` gives another number of values than another one")
         returns.seen, returns.count = True, count
         if returns.flag is not None:
-            self.out.append(f"(set ${returns.flag} (lit bool 0x1 {self.at}) {self.at})")
+            self.out.append(nodes.set_variable(returns.flag, nodes.literal("bool", 1, self.at), self.at))
         if self.loops:
-            self.out.append(f"(break {self.at})")
+            self.out.append(nodes.leave("break", self.at))
 
 
 class Returns:

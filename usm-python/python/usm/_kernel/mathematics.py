@@ -3,8 +3,9 @@
 import ast
 import math
 
+from . import nodes
 from .._usm import _builtins
-from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, literal, promote
+from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, promote
 from .values import Arr, Cpx, Static, Tup, Val, number
 
 #: Functions of `math`, NumPy and SciPy, each with the name of its node, the number of arguments,
@@ -87,7 +88,7 @@ class Mathematics:
         if name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
             values = [self.cast(value, "bool") for value in self.given_arguments(node, 1 if name == "logical_not" else 2)]
             if name == "logical_not":
-                return Val(f"(not bool {values[0].text} {self.at})", "bool", None, None, values[0].pure)
+                return Val(nodes.negation(values[0].text, self.at), "bool", None, None, values[0].pure)
             return self.operation(name.removeprefix("logical_"), *values, "bool")
         if name == "square":
             value = self.one_argument(node, self.numeric)
@@ -124,14 +125,14 @@ class Mathematics:
         if value.const is not None:
             value = self.cast(value, "i64" if is_int(value.ty) else "f64")
         value, stored, at = self.reusable(value), STORED[value.ty], self.at
-        zero, one = (f"(lit {stored} {literal(bit, stored):#x} {at})" for bit in (0, 1))
+        zero, one = (nodes.literal(stored, bits_of(bit, stored), at) for bit in (0, 1))
         found = zero
         if is_float(value.ty):
             # A NaN is neither above nor below zero.
-            found = f"(select {stored} (eq bool {value.text} {value.text} {at}) {zero} {value.text} {at})"
+            found = nodes.select(stored, nodes.comparison("eq", value.text, value.text, at), zero, value.text, at)
         if is_float(value.ty) or is_signed(value.ty):
-            found = f"(select {stored} (lt bool {value.text} {zero} {at}) (neg {stored} {one} {at}) {found} {at})"
-        return Val(f"(select {stored} (lt bool {zero} {value.text} {at}) {one} {found} {at})", value.ty)
+            found = nodes.select(stored, nodes.comparison("lt", value.text, zero, at), nodes.unary("neg", stored, one, at), found, at)
+        return Val(nodes.select(stored, nodes.comparison("lt", zero, value.text, at), one, found, at), value.ty)
 
     def chosen(self, node):
         """`where` of NumPy: the second number where the first is true, else the third."""
@@ -171,7 +172,7 @@ class Mathematics:
         if value.const is not None:
             return self.integer(abs(value.const), node) if value.ty == "wi" else number(abs(value.const), value.ty, self.at)
         value, stored = self.reusable(value), STORED[value.ty]
-        return Val(f"(max {stored} {value.text} (neg {stored} {value.text} {self.at}) {self.at})", value.ty)
+        return Val(nodes.binary("max", stored, value.text, nodes.unary("neg", stored, value.text, self.at), self.at), value.ty)
 
     def smallest_or_largest(self, node, operator):
         """`min` or `max` of two or more numbers."""
@@ -208,7 +209,7 @@ class Mathematics:
         text, stored = found.text, STORED[found.ty]
         for value in (one, two):
             if is_float(value.ty) and (value.const is None or value.const != value.const):
-                text = f"(select {stored} (eq bool {value.text} {value.text} {self.at}) {text} {self.to(value, found.ty)} {self.at})"
+                text = nodes.select(stored, nodes.comparison("eq", value.text, value.text, self.at), text, self.to(value, found.ty), self.at)
         return Val(text, found.ty)
 
     def float_remainder(self, node):
@@ -245,7 +246,7 @@ class Mathematics:
             return number(name == "isfinite", "bool", self.at)
         value, stored, at = self.reusable(value), STORED[value.ty], self.at
         if name == "isnan":
-            return Val(f"(ne bool {value.text} {value.text} {at})", "bool")
-        size = f"(abs {stored} {value.text} {at})"
-        infinite = f"(lit {stored} {literal(math.inf, stored):#x} {at})"
-        return Val(f"({'eq' if name == 'isinf' else 'lt'} bool {size} {infinite} {at})", "bool")
+            return Val(nodes.comparison("ne", value.text, value.text, at), "bool")
+        size = nodes.unary("abs", stored, value.text, at)
+        infinite = nodes.literal(stored, bits_of(math.inf, stored), at)
+        return Val(nodes.comparison("eq" if name == "isinf" else "lt", size, infinite, at), "bool")

@@ -3,6 +3,7 @@
 import ast
 import math
 
+from . import nodes
 from .keys import FROM_TABLE, MOST
 from .types import COMPLEX, of_dtype
 from .values import Arr, Static, Tup, number
@@ -31,7 +32,7 @@ class Memory:
             raise self.error(node, f"{count >> is_complex} elements of {space} memory: no device has them")
         if space == "private" and count > 4096:
             raise self.error(node, f"{count >> is_complex} elements of private memory: {4096 >> is_complex} are allowed")
-        text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"
+        text = nodes.private_space(count) if space == "private" else nodes.local_space(nodes.literal("u64", count, self.at))
         array = Arr(space, self.new_array(space, ty, text, is_complex=is_complex), ty, extents, space, is_complex=is_complex)
         if space == "private" and self.loops:
             # Each round has new zeros.
@@ -63,10 +64,9 @@ class Memory:
         """Sets all elements of a private array to zero."""
         count, at = math.prod(extent.const for extent in array.extents) << array.is_complex, self.at
         place = self.temporary("u64")
-        self.out.append(
-            f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
-            f"(do (store #{array.number} (var u64 ${place} {at}) (lit {array.ty} 0x0 {at}) {at})) {at})"
-        )
+        bounds = [nodes.literal("u64", bound, at) for bound in (0, count, 1)]
+        store = nodes.store(array.number, nodes.variable("u64", place, at), nodes.literal(array.ty, 0, at), at)
+        self.out.append(nodes.for_loop(place, *bounds, nodes.block([store]), at))
 
     def extents_of(self, node):
         """The extents of a declared array, in elements: known numbers from 1 to 2^31 - 1."""
@@ -111,8 +111,8 @@ class Memory:
             raise self.error(node, f"`{name}` outside of the kernel has no elements")
         extents = [number(extent, "wi", self.at) for extent in shape]
         is_complex, ty = ty in COMPLEX, COMPLEX.get(ty, ty)
-        array = self.new_array(name if name.isidentifier() else "constant", ty, f"(constant {math.prod(shape) << is_complex})", is_complex=is_complex)
-        self.parameters.append(f"#{array}")
+        array = self.new_array(name if name.isidentifier() else "constant", ty, nodes.constant_space(math.prod(shape) << is_complex), is_complex=is_complex)
+        self.parameters.append(nodes.array_parameter(array))
         self.sources.append((FROM_TABLE, len(self.tables), 0))
         self.tables.append(data)
         found = self.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)

@@ -2,7 +2,8 @@
 
 import ast
 
-from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits, literal
+from . import nodes
+from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, limits
 from .values import Cpx, Val, number
 
 #: Names of the operators' nodes.
@@ -42,7 +43,7 @@ class Operators:
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
             if value.foldable and value.ty != "bool":
                 return self.integer(~value.const, node)
-            return Val(f"(not {STORED[value.ty]} {value.text} {self.at})", value.ty, None, None, value.pure)
+            return Val(nodes.unary("not", STORED[value.ty], value.text, self.at), value.ty, None, None, value.pure)
         if value.ty == "bool":
             value = self.cast(value, "i64")
         if isinstance(node.op, ast.UAdd):
@@ -55,8 +56,8 @@ class Operators:
         """The negative of a number in its type."""
         stored = STORED[value.ty]
         if is_int(stored) and not is_signed(stored):
-            return Val(f"(sub {stored} (lit {stored} 0x0 {self.at}) {value.text} {self.at})", value.ty, None, None, value.pure)
-        return Val(f"(neg {stored} {value.text} {self.at})", value.ty, None, None, value.pure)
+            return Val(nodes.binary("sub", stored, nodes.literal(stored, 0, self.at), value.text, self.at), value.ty, None, None, value.pure)
+        return Val(nodes.unary("neg", stored, value.text, self.at), value.ty, None, None, value.pure)
 
     def arithmetic(self, operator, one, two, node):
         """An operator on two values, in the type that NumPy 2 gives the result."""
@@ -65,7 +66,7 @@ class Operators:
         if one.foldable and two.foldable:
             return self.fold(operator, one, two, node)
         if one.ty == "bool" and two.ty == "bool" and operator in ("and", "or", "xor"):
-            return Val(f"({operator} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
+            return Val(nodes.binary(operator, "bool", one.text, two.text, self.at), "bool", None, None, one.pure and two.pure)
         if one.ty == "bool":
             one = self.cast(one, self.counted_as(two))
         if two.ty == "bool":
@@ -101,7 +102,7 @@ class Operators:
 
     def operation(self, operator, one, two, ty, high=None):
         """The node of an operator on two values in type `ty`; `high` bounds the result."""
-        return Val(f"({operator} {STORED[ty]} {self.to(one, ty)} {self.to(two, ty)} {self.at})", ty, None, high, one.pure and two.pure)
+        return Val(nodes.binary(operator, STORED[ty], self.to(one, ty), self.to(two, ty), self.at), ty, None, high, one.pure and two.pure)
 
     def fold(self, operator, one, two, node):
         """The result for two known numbers."""
@@ -136,40 +137,38 @@ class Operators:
                 return self.operation(operator, one, two, ty, high)
         # A shift by the width or more leaves zero, or the sign.
         one, two = self.reusable(one), self.reusable(two)
-        fits = f"(lt bool {self.to(two, 'u64')} (lit u64 {width:#x} {self.at}) {self.at})"
+        fits = nodes.comparison("lt", self.to(two, "u64"), nodes.literal("u64", width, self.at), self.at)
         shifted = self.operation(operator, one, two, ty).text
         stored = STORED[ty]
-        rest = f"(lit {stored} 0x0 {self.at})"
+        rest = nodes.literal(stored, 0, self.at)
         if operator == "shr" and is_signed(ty):
-            rest = f"(shr {stored} {self.to(one, ty)} (lit {stored} {width - 1:#x} {self.at}) {self.at})"
-        return Val(f"(select {stored} {fits} {shifted} {rest} {self.at})", ty, None, None)
+            rest = nodes.binary("shr", stored, self.to(one, ty), nodes.literal(stored, width - 1, self.at), self.at)
+        return Val(nodes.select(stored, fits, shifted, rest, self.at), ty, None, None)
 
     def floor_division(self, operator, one, two, ty, node):
         """Python's `//`, towards minus infinity, and `%`, with the sign of the divisor."""
         at, stored = self.at, STORED[ty]
         if is_float(ty):
             one, two = self.reusable(self.cast(one, stored)), self.reusable(self.cast(two, stored))
-            rest = self.set_temporary(Val(f"(rem {stored} {one.text} {two.text} {at})", stored))
-            zero = f"(lit {stored} 0x0 {at})"
-            wrong = (
-                f"(and-then bool (ne bool {rest.text} {zero} {at}) "
-                f"(ne bool (lt bool {rest.text} {zero} {at}) (lt bool {two.text} {zero} {at}) {at}) {at})"
-            )
+            rest = self.set_temporary(Val(nodes.binary("rem", stored, one.text, two.text, at), stored))
+            zero = nodes.literal(stored, 0, at)
+            signs = [nodes.comparison("lt", value.text, zero, at) for value in (rest, two)]
+            wrong = nodes.and_then(nodes.comparison("ne", rest.text, zero, at), nodes.comparison("ne", *signs, at), at)
             if operator == "mod":
                 # A zero has the sign of the divisor.
-                none = f"(select {stored} (lt bool {two.text} {zero} {at}) (lit {stored} {literal(-0.0, stored):#x} {at}) {zero} {at})"
-                kept = f"(select {stored} (eq bool {rest.text} {zero} {at}) {none} {rest.text} {at})"
-                return Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {kept} {at})", ty)
+                none = nodes.select(stored, nodes.comparison("lt", two.text, zero, at), nodes.literal(stored, bits_of(-0.0, stored), at), zero, at)
+                kept = nodes.select(stored, nodes.comparison("eq", rest.text, zero, at), none, rest.text, at)
+                return Val(nodes.select(stored, wrong, nodes.binary("add", stored, rest.text, two.text, at), kept, at), ty)
             # As NumPy's: the steps are right for an infinite divisor, and a zero gives an infinity.
-            quotient = f"(div {stored} (sub {stored} {one.text} {rest.text} {at}) {two.text} {at})"
-            less = f"(select {stored} {wrong} (lit {stored} {literal(1, stored):#x} {at}) {zero} {at})"
-            whole = f"(round_ties_even {stored} (sub {stored} {quotient} {less} {at}) {at})"
+            quotient = nodes.binary("div", stored, nodes.binary("sub", stored, one.text, rest.text, at), two.text, at)
+            less = nodes.select(stored, wrong, nodes.literal(stored, bits_of(1, stored), at), zero, at)
+            whole = nodes.unary("round_ties_even", stored, nodes.binary("sub", stored, quotient, less, at), at)
             whole = self.set_temporary(Val(whole, stored))
-            by_zero = f"(div {stored} {one.text} {two.text} {at})"
+            by_zero = nodes.binary("div", stored, one.text, two.text, at)
             # A zero has the sign of the quotient.
-            none = f"(mul {stored} {by_zero} {zero} {at})"
-            kept = f"(select {stored} (eq bool {whole.text} {zero} {at}) {none} {whole.text} {at})"
-            return Val(f"(select {stored} (eq bool {two.text} {zero} {at}) {by_zero} {kept} {at})", ty)
+            none = nodes.binary("mul", stored, by_zero, zero, at)
+            kept = nodes.select(stored, nodes.comparison("eq", whole.text, zero, at), none, whole.text, at)
+            return Val(nodes.select(stored, nodes.comparison("eq", two.text, zero, at), by_zero, kept, at), ty)
         divisor = two.const
         if divisor == 0:
             raise self.error(node, "division by zero")
@@ -185,25 +184,23 @@ class Operators:
                 return self.operation("shr", one, self.integer(divisor.bit_length() - 1, node), ty)
             return self.operation("and", one, self.integer(divisor - 1, node), ty, divisor - 1)
         one, two = self.reusable(self.cast(one, stored)), self.reusable(self.cast(two, stored))
-        rest = self.set_temporary(Val(f"(rem {stored} {one.text} {two.text} {at})", stored))
-        zero = f"(lit {stored} 0x0 {at})"
-        wrong = (
-            f"(and-then bool (ne bool {rest.text} {zero} {at}) "
-            f"(lt bool (xor {stored} {rest.text} {two.text} {at}) {zero} {at}) {at})"
-        )
+        rest = self.set_temporary(Val(nodes.binary("rem", stored, one.text, two.text, at), stored))
+        zero = nodes.literal(stored, 0, at)
+        signs = nodes.binary("xor", stored, rest.text, two.text, at)
+        wrong = nodes.and_then(nodes.comparison("ne", rest.text, zero, at), nodes.comparison("lt", signs, zero, at), at)
         if operator == "mod":
             high = divisor - 1 if divisor is not None and divisor > 0 else None
-            return Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {rest.text} {at})", ty, None, high)
-        quotient = self.set_temporary(Val(f"(div {stored} {one.text} {two.text} {at})", stored))
-        less = f"(sub {stored} {quotient.text} (lit {stored} 0x1 {at}) {at})"
-        return Val(f"(select {stored} {wrong} {less} {quotient.text} {at})", ty)
+            return Val(nodes.select(stored, wrong, nodes.binary("add", stored, rest.text, two.text, at), rest.text, at), ty, None, high)
+        quotient = self.set_temporary(Val(nodes.binary("div", stored, one.text, two.text, at), stored))
+        less = nodes.binary("sub", stored, quotient.text, nodes.literal(stored, 1, at), at)
+        return Val(nodes.select(stored, wrong, less, quotient.text, at), ty)
 
     def power(self, one, two, ty, node):
         """`**`: of floats by `pow`, of integers by multiplications, exponent 0 to 64."""
         if is_float(ty):
             if two.const == 2:
                 value = self.reusable(self.cast(one, STORED[ty]))
-                return Val(f"(mul {STORED[ty]} {value.text} {value.text} {self.at})", ty)
+                return Val(nodes.binary("mul", STORED[ty], value.text, value.text, self.at), ty)
             ty = "wf" if ty == "wf" else ty
             return self.function_node("pow", (one, two), ty)
         if two.const is None:
@@ -224,5 +221,5 @@ class Operators:
     def function_node(self, function, values, ty):
         """The node of a function of numbers in type `ty`."""
         stored = STORED[ty]
-        text = " ".join(self.to(value, ty) for value in values)
-        return Val(f"({function} {stored} {text} {self.at})", ty, None, None, all(value.pure for value in values))
+        texts = [self.to(value, ty) for value in values]
+        return Val(nodes.function(function, stored, texts, self.at), ty, None, None, all(value.pure for value in values))

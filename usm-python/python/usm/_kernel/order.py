@@ -4,17 +4,19 @@ An expression may need statements of its own, which go to `self.out` first. The 
 operands are then read into temporary variables before these statements.
 """
 
+from . import nodes
+
 
 class Order:
     """Methods of the compiler that keep Python's order of evaluation."""
 
-    def operands(self, nodes, ask=None):
+    def operands(self, expressions, ask=None):
         """Values from left to right: an earlier one is read before a later one has effects.
 
         `ask` is `self.numeric` where complex numbers are allowed.
         """
         found = []
-        for node in nodes:
+        for node in expressions:
             start = len(self.out)
             value = (ask or self.value)(node)
             if len(self.out) != start:
@@ -44,6 +46,6 @@ class Order:
 
     def reusable(self, value):
         """A value whose text may be used twice, in a temporary variable if needed."""
-        if value.const is not None or (value.pure and value.text.startswith(("(var ", "(val "))):
+        if value.const is not None or (value.pure and (nodes.is_variable(value.text) or nodes.is_value(value.text))):
             return value
         return self.set_temporary(value)

@@ -8,6 +8,7 @@ import ast
 import builtins
 import math
 
+from . import nodes
 from .keys import FROM_ARRAY
 from .types import STORED, is_float
 from .values import Static, Tup
@@ -94,19 +95,20 @@ class Printing:
         """Stores the number of a `print`, the item and the values in the next line, if any."""
         at = self.at
         slot = self.temporary("u32")
-        line = f"(cast u64 (var u32 ${slot} {at}) {at})"
-        item = f"(global-id u64 0 {at})"
+        line = nodes.cast("u64", nodes.variable("u32", slot, at), at)
+        item = nodes.query("global-id", "u64", 0, at)
         for dimension in range(1, self.dimensions):
-            item = f"(add u64 (mul u64 {item} (global-size u64 {dimension} {at}) {at}) (global-id u64 {dimension} {at}) {at})"
-        cells = [("i64", 0, f"(lit i64 {number:#x} {at})"), ("i64", 1, f"(cast i64 {item} {at})")]
+            item = nodes.binary("mul", "u64", item, nodes.query("global-size", "u64", dimension, at), at)
+            item = nodes.binary("add", "u64", item, nodes.query("global-id", "u64", dimension, at), at)
+        cells = [("i64", 0, nodes.literal("i64", number, at)), ("i64", 1, nodes.cast("i64", item, at))]
         cells += [(column, place, self.to(value, column)) for value, _, column, place, _ in values]
         counter = self.log_array("u32", 1)
-        self.out.append(f"(atomic add #{counter} (lit u64 0x0 {at}) (lit u32 0x1 {at}) ${slot} {at})")
+        self.out.append(nodes.atomic("add", counter, nodes.literal("u64", 0, at), nodes.literal("u32", 1, at), slot, at))
         stores = []
         for column, place, text in cells:
             array = self.log_array(column, place + 1)
-            stores.append(f"(store #{array} (add u64 (lit u64 {place * LINES:#x} {at}) {line} {at}) {text} {at})")
-        self.out.append(f"(if (lt bool {line} (lit u64 {LINES:#x} {at}) {at}) (do {' '.join(stores)}) (do) {at})")
+            stores.append(nodes.store(array, nodes.binary("add", "u64", nodes.literal("u64", place * LINES, at), line, at), text, at))
+        self.out.append(nodes.branch(nodes.comparison("lt", line, nodes.literal("u64", LINES, at), at), nodes.block(stores), nodes.EMPTY, at))
 
     def log_array(self, ty, columns):
         """The number of the array for a type, which has at least so many columns."""
@@ -115,7 +117,7 @@ class Printing:
             argument = self.argument_count + len(self.logs)
             # The name says that each line has one writer.
             array = self.new_array(f"print {ty}", ty, "param", argument)
-            self.parameters.append(f"#{array}")
+            self.parameters.append(nodes.array_parameter(array))
             self.sources.append((FROM_ARRAY, argument, 0))
             self.stored.add(argument)
             if ty == "u32":

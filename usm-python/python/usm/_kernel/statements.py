@@ -3,7 +3,7 @@
 import ast
 from types import NoneType
 
-from .indexing import without_places
+from . import nodes
 from .operators import ARITHMETIC
 from .types import BITS, NAMES, STORED, is_int, promote
 from .values import Arr, Cpx, Pack, Rec, Reference, Slice, Static, Tup, Val, number
@@ -40,7 +40,7 @@ class Statements:
         self.forget_parts(names)
         found, self.out = self.out, kept
         after, self.known = self.known, known
-        return f"(do {' '.join(found)})", after
+        return nodes.block(found), after
 
     def forget_parts(self, before):
         """Forgets names of parts of arrays that a block made: their indices are set in it only."""
@@ -83,7 +83,7 @@ class Statements:
             return Tup([self.copied(item) for item in found.items])
         if found.__class__ is Cpx:
             return Cpx(*map(self.copied, found.parts))
-        changes = found.__class__ is Val and ("(var " in found.text or not found.pure)
+        changes = found.__class__ is Val and (nodes.reads_variables(found.text) or not found.pure)
         return self.set_temporary(found) if changes else found
 
     def bind_target(self, target, found, node):
@@ -137,8 +137,8 @@ class Statements:
 
         def own(value):
             key = self.temporary(value.ty)
-            self.out.append(f"(set ${key} {value.text} {self.at})")
-            return Val(f"(var {STORED[value.ty]} ${key} {self.at})", value.ty, None, value.high)
+            self.out.append(nodes.set_variable(key, value.text, self.at))
+            return Val(nodes.variable(STORED[value.ty], key, self.at), value.ty, None, value.high)
 
         return self.part(found.whole, found.extents, [one if one.__class__ is Slice else own(one) for one in found.taken])
 
@@ -152,16 +152,16 @@ class Statements:
         pairs = []
         for one, two in zip(known.taken, found.taken):
             if one.__class__ is Slice:
-                if one.extent != two.extent or (one.extent is not None and without_places(one.length.text) != without_places(two.length.text)):
+                if one.extent != two.extent or (one.extent is not None and nodes.without_places(one.length.text) != nodes.without_places(two.length.text)):
                     return False
                 pairs += [(one.start, two.start)] + ([(one.length, two.length)] if one.extent is None else [])
             else:
                 pairs.append((one, two))
-        pairs = [(one, two) for one, two in pairs if without_places(one.text) != without_places(two.text)]
-        if not all(one.text.startswith("(var ") for one, _ in pairs):
+        pairs = [(one, two) for one, two in pairs if nodes.without_places(one.text) != nodes.without_places(two.text)]
+        if not all(nodes.is_variable(one.text) for one, _ in pairs):
             return False
         for one, two in pairs:
-            self.out.append(f"(set {one.text.split()[2]} {self.to(two, one.ty)} {self.at})")
+            self.out.append(nodes.set_variable(nodes.number_of_variable(one.text), self.to(two, one.ty), self.at))
         return True
 
     def store_expression(self, target, value, node):
@@ -202,9 +202,9 @@ class Statements:
             if array.argument not in self.stored:
                 self.stored.add(array.argument)
             if array.argument in self.atomics:
-                self.out.append(f"(atomic exchange #{array.number} {index} {text} {self.at})")
+                self.out.append(nodes.atomic("exchange", array.number, index, text, None, self.at))
                 return
-        self.out.append(f"(store #{array.number} {index} {text} {self.at})")
+        self.out.append(nodes.store(array.number, index, text, self.at))
 
     def augmented(self, node):
         """`a += b` and the like."""
@@ -262,7 +262,7 @@ class Statements:
             self.known = one
         else:
             self.known = before | (one & two)
-        self.out.append(f"(if {condition.text} {then} {other} {at})")
+        self.out.append(nodes.branch(condition.text, then, other, at))
 
     def while_loop(self, node):
         """`while`, whose condition may need statements."""
@@ -274,10 +274,10 @@ class Statements:
         body, _ = self.nested_block(node.body)
         self.loops.pop()
         if not first:
-            self.out.append(f"(while {condition.text} {body} {at})")
+            self.out.append(nodes.while_loop(condition.text, body, at))
             return
-        stop = f"(if {condition.text} (do) (do (break {at})) {at})"
-        self.out.append(f"(while (lit bool 0x1 {at}) (do {' '.join(first)} {stop} {body[4:-1]}) {at})")
+        stop = nodes.branch(condition.text, nodes.EMPTY, nodes.block([nodes.leave("break", at)]), at)
+        self.out.append(nodes.while_loop(nodes.literal("bool", 1, at), nodes.block(first, [stop, nodes.statements_of(body)]), at))
 
     def for_loop(self, node):
         """`for i in range(..)`."""
@@ -334,10 +334,10 @@ class Statements:
         stored = STORED[ty]
         if step.const is not None and step.const > 0:
             counter = self.temporary(ty)
-            value = Val(f"(var {stored} ${counter} {at})", ty, None, high)
+            value = Val(nodes.variable(stored, counter, at), ty, None, high)
             body = self.loop_body(node, name, value, "")
-            bounds = " ".join(self.to(bound, ty) for bound in (start, end, step))
-            self.out.append(f"(for ${counter} {bounds} {body} {at})")
+            bounds = [self.to(bound, ty) for bound in (start, end, step)]
+            self.out.append(nodes.for_loop(counter, *bounds, body, at))
             return
         counter = self.temporary(ty)
         # The bounds are those before the loop, whatever it sets.
@@ -345,24 +345,24 @@ class Statements:
         changed = {one for one in changed if one == name or sets(node.body, one)}
         keep = self.set_temporary if changed else self.reusable
         end, step = keep(end), keep(step)
-        self.out.append(f"(set ${counter} {self.to(start, ty)} {at})")
-        text = f"(var {stored} ${counter} {at})"
-        down = f"(gt bool {text} {self.to(end, ty)} {at})"
+        self.out.append(nodes.set_variable(counter, self.to(start, ty), at))
+        text = nodes.variable(stored, counter, at)
+        down = nodes.comparison("gt", text, self.to(end, ty), at)
         if step.const is None:
-            zero = f"(lit {stored} 0x0 {at})"
-            up = f"(and-then bool (gt bool {self.to(step, ty)} {zero} {at}) (lt bool {text} {self.to(end, ty)} {at}) {at})"
-            down = f"(and-then bool (lt bool {self.to(step, ty)} {zero} {at}) {down} {at})"
-            down = f"(or-else bool {up} {down} {at})"
-        following = f"(add {stored} {text} {self.to(step, ty)} {at})"
+            zero = nodes.literal(stored, 0, at)
+            up = nodes.and_then(nodes.comparison("gt", self.to(step, ty), zero, at), nodes.comparison("lt", text, self.to(end, ty), at), at)
+            down = nodes.and_then(nodes.comparison("lt", self.to(step, ty), zero, at), down, at)
+            down = nodes.or_else(up, down, at)
+        following = nodes.binary("add", stored, text, self.to(step, ty), at)
         # A number past the type's range ends the loop.
-        wraps = f"(gt bool {following} {text} {at})"
+        wraps = nodes.comparison("gt", following, text, at)
         if step.const is None:
-            wraps = f"(ne bool {wraps} (gt bool {self.to(step, ty)} {zero} {at}) {at})"
+            wraps = nodes.comparison("ne", wraps, nodes.comparison("gt", self.to(step, ty), zero, at), at)
         if step.const is None or end.const is None or end.const + step.const < -1 << 63:
-            following = f"(select {stored} {wraps} {self.to(end, ty)} {following} {at})"
-        further = f"(set ${counter} {following} {at})"
+            following = nodes.select(stored, wraps, self.to(end, ty), following, at)
+        further = nodes.set_variable(counter, following, at)
         body = self.loop_body(node, name, Val(text, ty, None, high), further)
-        self.out.append(f"(while {down} {body} {at})")
+        self.out.append(nodes.while_loop(down, body, at))
 
     def loop_over(self, node):
         """A loop over a tuple, an array, or `enumerate` and `zip` of arrays."""
@@ -423,7 +423,7 @@ class Statements:
             self.loops.append(None)
             body, _ = self.nested_block(node.body)
             self.loops.pop()
-            self.out.append(f"(for ${counter} {zero.text} {one.text} {one.text} {body} {at})")
+            self.out.append(nodes.for_loop(counter, zero.text, one.text, one.text, body, at))
 
     def count_by_loop_variable(self, node, name, key, ty, bounds, high):
         """A loop that counts with its own variable."""
@@ -439,13 +439,13 @@ class Statements:
                 self.changed = True
         variable = self.variable(key, name)
         self.frame.names[name] = key
-        texts = " ".join(self.to(bound, ty) for bound in bounds)
+        texts = [self.to(bound, ty) for bound in bounds]
         self.known.add(key)
         self.loops.append(None)
         body, _ = self.nested_block(node.body)
         self.loops.pop()
         self.known.discard(key)
-        self.out.append(f"(for ${variable} {texts} {body} {at})")
+        self.out.append(nodes.for_loop(variable, *texts, body, at))
 
     def loop_body(self, node, name, value, first):
         """The text of a loop's body, which first sets the loop's variable."""
@@ -463,18 +463,18 @@ class Statements:
         self.forget_parts(names)
         found, self.out = self.out, kept
         self.known = known
-        return f"(do {' '.join(found)})"
+        return nodes.block(found)
 
     def break_or_continue(self, node):
         word = "break" if isinstance(node, ast.Break) else "continue"
-        self.out.append(f"({word} {self.at})")
+        self.out.append(nodes.leave(word, self.at))
 
     def return_statement(self, node):
         """`return` of a kernel, or of a function that it calls."""
         if self.frame.key == "":
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 raise self.error(node, "a kernel returns nothing: write the result to an array")
-            self.out.append(f"(return {self.at})")
+            self.out.append(nodes.leave("return", self.at))
             return
         self.return_to_caller(node)
 
@@ -488,9 +488,9 @@ class Statements:
         if not __debug__:
             return
         condition, at = self.truth(self.value(node.test)), self.at
-        number = self.new_array(f"assert {text}", "u64", f"(extent (lit u64 0x1 {at}))")
-        index = f"(select u64 {condition} (lit u64 0x0 {at}) (lit u64 0x1 {at}) {at})"
-        self.out.append(f"(set ${self.temporary('u64')} (load u64 #{number} {index} {at}) {at})")
+        number = self.new_array(f"assert {text}", "u64", nodes.extent_space(nodes.literal("u64", 1, at)))
+        index = nodes.select("u64", condition, nodes.literal("u64", 0, at), nodes.literal("u64", 1, at), at)
+        self.out.append(nodes.set_variable(self.temporary("u64"), nodes.load("u64", number, index, at), at))
 
     def lone_expression(self, node):
         if isinstance(node.value, ast.Constant):

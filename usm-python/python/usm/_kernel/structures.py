@@ -5,6 +5,7 @@ The nodes have no structures. A field of an array of structures is an array over
 
 import ast
 
+from . import nodes
 from .keys import FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, RECORDS, TUPLE
 from .types import BITS, COMPUTED, SCALARS
 from .values import Arr, Cpx, Rec, Slice, Static, Tup, Val, number
@@ -76,13 +77,13 @@ class Structures:
         at, extents = self.at, []
         for dimension in range(layout.head >> 16 & 0xFF):
             text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, argument, dimension))
-            extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
+            extents.append(Val(nodes.cast("i64", text, at), "i64", None, MOST))
         found = Arr(name, ("structures", argument), None, extents, "param", argument)
         found.fields, found.layout = layout.fields, layout
         if layout.head >> 8 & 1:
             # In structures.
             strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, argument, d)) for d in range(len(extents))]
-            found.strides = [f"(cast u64 {stride} {at})" for stride in strides]
+            found.strides = [nodes.cast("u64", stride, at) for stride in strides]
             found.offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, argument, 0))
         return found
 
@@ -108,7 +109,7 @@ class Structures:
         is_complex = bool(leaf.sort >> 10 & 1)
         ty = SCALARS[leaf.sort & 0xFF]
         array = self.new_array(name, ty, "param", argument, is_complex)
-        self.parameters.append(f"#{array}")
+        self.parameters.append(nodes.array_parameter(array))
         self.sources.append((FROM_ARRAY, argument, 0))
         extents = [number(extent, "wi", self.at) for extent in leaf.inner]
         return Arr(name, array, ty, extents, "constant", argument, is_complex=is_complex)
@@ -143,21 +144,21 @@ class Structures:
         ty, is_complex = SCALARS[leaf.sort & 0xFF], bool(leaf.sort >> 10 & 1)
         name = f"{array.name}.{name}"
         number_of_array = self.new_array(name, ty, "param", argument, is_complex)
-        self.parameters.append(f"#{number_of_array}")
+        self.parameters.append(nodes.array_parameter(number_of_array))
         self.sources.append((FROM_ARRAY, argument, 0))
         inner = [number(extent, "wi", at) for extent in leaf.inner]
         offset, strides = None, []
-        step = structure = f"(lit u64 {layout.size * 8 // BITS[ty]:#x} {at})"
+        step = structure = nodes.literal("u64", layout.size * 8 // BITS[ty], at)
         if array.strides is not None:
-            strides = [f"(mul u64 {stride} {structure} {at})" for stride in array.strides]
-            offset = f"(mul u64 {array.offset} {structure} {at})"
+            strides = [nodes.binary("mul", "u64", stride, structure, at) for stride in array.strides]
+            offset = nodes.binary("mul", "u64", array.offset, structure, at)
         else:
             for extent in reversed(array.extents):
                 strides.insert(0, step)
-                step = f"(mul u64 {self.to(extent, 'u64')} {step} {at})"
+                step = nodes.binary("mul", "u64", self.to(extent, "u64"), step, at)
         step = 1 + is_complex
         for extent in reversed(leaf.inner):
-            strides.insert(len(array.extents), f"(lit u64 {step:#x} {at})")
+            strides.insert(len(array.extents), nodes.literal("u64", step, at))
             step *= extent
         found = Arr(name, number_of_array, ty, array.extents + inner, "param", argument, strides, offset, is_complex)
         found.home = array.number, array.name.partition(".")[0], len(array.extents)

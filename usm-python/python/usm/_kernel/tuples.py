@@ -2,6 +2,7 @@
 
 import ast
 
+from . import nodes
 from .types import STORED
 from .values import Arr, Pack, Static, Tup, Val, number
 
@@ -66,9 +67,9 @@ class Tuples:
         for other in numbers[1:]:
             first = Val(first.text, self.common_type(first, other, node, "beside"))
         ty, at, name = STORED[first.ty], self.at, ast.unparse(node.value)
-        array = Arr(name, self.new_array(name, ty, f"(private {len(numbers)})"), ty, [number(len(numbers), "wi", at)], "private")
+        array = Arr(name, self.new_array(name, ty, nodes.private_space(len(numbers))), ty, [number(len(numbers), "wi", at)], "private")
         for index, value in enumerate(numbers):
-            self.out.append(f"(store #{array.number} (lit u64 {index:#x} {at}) {self.to(value, ty)} {at})")
+            self.out.append(nodes.store(array.number, nodes.literal("u64", index, at), self.to(value, ty), at))
         return self.loaded(array, self.element_place(array, [place], [node.slice], node), at)
 
     def number_or_tuple(self, node):
@@ -90,7 +91,7 @@ class Tuples:
         names = [self.temporary(ty) for ty in types]
         texts = []
         for statements, values in ((first, items[0]), (second, items[1])):
-            sets = [f"(set ${name} {self.to(value, ty)} {self.at})" for name, value, ty in zip(names, values, types)]
-            texts.append(f"(do {' '.join([*statements, *sets])})")
-        self.out.append(f"(if {condition.text} {texts[0]} {texts[1]} {self.at})")
-        return Tup([Val(f"(var {STORED[ty]} ${name} {self.at})", ty) for name, ty in zip(names, types)])
+            sets = [nodes.set_variable(name, self.to(value, ty), self.at) for name, value, ty in zip(names, values, types)]
+            texts.append(nodes.block([*statements, *sets]))
+        self.out.append(nodes.branch(condition.text, texts[0], texts[1], self.at))
+        return Tup([Val(nodes.variable(STORED[ty], name, self.at), ty) for name, ty in zip(names, types)])

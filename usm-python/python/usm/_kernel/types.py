@@ -82,7 +82,7 @@ def promote(one, two):
     return None if BITS[unsigned] == 64 else f"i{2 * BITS[unsigned]}"
 
 
-def literal(value, ty):
+def bits_of(value, ty):
     """The bits of a number in a type, as an integer."""
     if ty == "f32":
         try:
@@ -102,7 +102,7 @@ def held(value, ty):
     """The number that a type holds when it is given `value`."""
     if ty == "wi":
         return value
-    bits = literal(value, STORED[ty])
+    bits = bits_of(value, STORED[ty])
     if ty == "bool":
         return bool(bits)
     if is_int(ty):

@@ -1,6 +1,7 @@
 """The meaning of an expression while a kernel's nodes are made."""
 
-from .types import STORED, held, is_int, literal
+from . import nodes
+from .types import STORED, bits_of, held, is_int
 
 
 class Val:
@@ -33,7 +34,7 @@ def number(value, ty, at):
     """The value of a known number."""
     stored, value = STORED[ty], held(value, ty)
     high = value if is_int(ty) and value >= 0 else None
-    return Val(f"(lit {stored} {literal(value, stored):#x} {at})", ty, value, high)
+    return Val(nodes.literal(stored, bits_of(value, stored), at), ty, value, high)
 
 
 class Cpx:

@@ -1,5 +1,6 @@
 """Ids and sizes of the range, barriers, and operations of a group."""
 
+from . import nodes
 from .keys import MOST
 from .names import SHUFFLES
 from .types import STORED, is_int
@@ -28,7 +29,7 @@ class WorkItems:
             raise self.error(node, f"dimension {dimension}: a range has at most three, 0 to 2")
         if dimension >= self.dimensions:
             raise self.error(node, f"dimension {dimension} of a range with {self.dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
-        return Val(f"(cast i64 ({query} u64 {dimension} {self.at}) {self.at})", "i64", None, MOST)
+        return Val(nodes.cast("i64", nodes.query(query, "u64", dimension, self.at), self.at), "i64", None, MOST)
 
     def barrier(self, name, node):
         """`usm.barrier` or `usm.mem_fence`."""
@@ -37,33 +38,32 @@ class WorkItems:
         flags = self.value(node.args[0]).const if node.args else 3
         if type(flags) is not int or not 0 <= flags <= 3:
             raise self.error(node, f"the flags of `{name}` are CLK_LOCAL_MEM_FENCE, CLK_GLOBAL_MEM_FENCE, or both by `|`")
-        words = " ".join(word for bit, word in ((1, "local"), (2, "global")) if flags & bit)
-        self.out.append(f"({'barrier' if name == 'barrier' else 'fence'} {words} {self.at})")
+        self.out.append(nodes.fence("barrier" if name == "barrier" else "fence", flags, self.at))
         return Static(None)
 
     def collective(self, space, function, node):
         """A function of `usm.group` or `usm.sub_group`."""
         at, of_sub_group = self.at, space == "sub_group"
-        head = f"sub-group {self.source.sub_group} " if of_sub_group else ""
+        size = self.source.sub_group if of_sub_group else None
         if of_sub_group and function in ("size", "id", "local_id", "count"):
             self.given_arguments(node, 0)
             found = self.temporary("u64")
-            self.out.append(f"({head}{function.replace('_', '-')} ${found} {at})")
-            return Val(f"(cast i64 (var u64 ${found} {at}) {at})", "i64", None, MOST)
+            self.out.append(nodes.sub_group_query(size, function.replace("_", "-"), found, at))
+            return Val(nodes.cast("i64", nodes.variable("u64", found, at), at), "i64", None, MOST)
         if of_sub_group and function in SHUFFLES:
             value, lane = self.given_arguments(node, 2)
             if not is_int(lane.ty):
                 raise self.error(node, f"the lane of `{function}` is an integer")
             found = self.temporary(value.ty)
-            self.out.append(f"({head}{SHUFFLES[function]} ${found} {value.text} {self.to(lane, 'u64')} {at})")
-            return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
+            self.out.append(nodes.shuffle(size, SHUFFLES[function], found, value.text, self.to(lane, "u64"), at))
+            return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
         if function == "broadcast":
             value, item = self.given_arguments(node, 2)
             if not is_int(item.ty):
                 raise self.error(node, "the item of `broadcast` is an integer: a linear local id")
             found = self.temporary(value.ty)
-            self.out.append(f"(broadcast ${found} {value.text} {self.to(item, 'u64')} {at})")
-            return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
+            self.out.append(nodes.broadcast(found, value.text, self.to(item, "u64"), at))
+            return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
         if function in ("any", "all"):
             if len(node.args) != 1:
                 raise self.error(node, f"`usm.{space}.{function}` has 1 argument")
@@ -75,5 +75,5 @@ class WorkItems:
             if value.ty == "bool":
                 value = self.cast(value, "i64")
         found = self.temporary(value.ty)
-        self.out.append(f"({head or 'collect '}{how} {by} ${found} {value.text} {at})")
-        return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
+        self.out.append(nodes.collect(how, by, found, value.text, at, size))
+        return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
