@@ -7,6 +7,7 @@ import pytest
 from kernel_programs import programs
 
 import usm
+from usm._kernel import nodes
 from usm._kernel.atomics import Atomics
 from usm._kernel.indexing import Indexing
 from usm._kernel.operators import Operators
@@ -22,8 +23,9 @@ def no_barrier(self, name, node):
 
 def other_dimension(self, query, name, node):
     found = QUERY(self, query, name, node)
-    last = self.dimensions - 1
-    for dimension in range(self.dimensions):
+    dimensions = self.signature.dimensions
+    last = dimensions - 1
+    for dimension in range(dimensions):
         if f"({query} u64 {dimension} " in found.text:
             return Val(found.text.replace(f"({query} u64 {dimension} ", f"({query} u64 {last - dimension} "), found.ty, None, found.high)
     raise AssertionError(found.text)
@@ -32,28 +34,28 @@ def other_dimension(self, query, name, node):
 def division_of_c(self, operator, one, two, ty, node):
     plain = "div" if operator == "floordiv" else "rem"
     stored = ty.replace("wi", "i64")
-    return Val(f"({plain} {stored} {self.to(one, ty)} {self.to(two, ty)} {self.at})", ty)
+    return Val(nodes.binary(plain, stored, self.to(one, ty), self.to(two, ty), self.scope.at), ty)
 
 
 def plain_sum(self, array, reference, function, values, node, alone, only_check=False):
     if function != "add" or only_check:
         return ATOMIC(self, array, reference, function, values, node, alone, only_check)
     # The array stays one that is written.
-    self.stored.add(array.argument)
+    self.draft.stored.add(array.argument)
     place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
-    at = self.at
-    total = f"(add {array.ty} (load {array.ty} #{array.number} {place} {at}) {self.to(values[0], array.ty)} {at})"
-    self.out.append(f"(store #{array.number} {place} {total} {at})")
+    ty, at = array.ty, self.scope.at
+    total = nodes.binary("add", ty, nodes.load(ty, array.number, place, at), self.to(values[0], ty), at)
+    self.emit(nodes.store(array.number, place, total, at))
     return Static(None)
 
 
-def one_too_far(self, array, values, nodes, node):
-    values = list(values)
+def one_too_far(self, array, values, indices, node):
+    values, at = list(values), self.scope.at
     for place, value in enumerate(values):
         if value.const is None:
-            values[place] = Val(f"(add i64 {self.to(value, 'i64')} (lit i64 0x1 {self.at}) {self.at})", "i64")
+            values[place] = Val(nodes.binary("add", "i64", self.to(value, "i64"), nodes.literal("i64", 1, at), at), "i64")
             break
-    return ELEMENT(self, array, values, nodes, node)
+    return ELEMENT(self, array, values, indices, node)
 
 
 FAULTS = {

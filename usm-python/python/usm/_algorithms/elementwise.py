@@ -239,9 +239,9 @@ def type_key(ty):
 
 def type_of_variable(compiler, name):
     """The type of elements that hold a variable of a kernel."""
-    if f".{name}" not in compiler.packs:
-        return STORED[compiler.types[f".{name}"]]
-    part = STORED[compiler.types[f".{name}.0"]]
+    if f".{name}" not in compiler.facts.packs:
+        return STORED[compiler.facts.types[f".{name}"]]
+    part = STORED[compiler.facts.types[f".{name}.0"]]
     return next(ty for ty, found in COMPLEX.items() if found == part)
 
 

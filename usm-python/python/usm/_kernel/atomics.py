@@ -4,12 +4,17 @@ import ast
 
 from . import names, nodes
 from .complexes import name_of
+from .state import Facts, Scope
 from .types import BITS, NAMES, is_float
 from .values import Arr, Reference, Static, Tup, Val, number
 
 
 class Atomics:
     """Methods of the compiler for atomic operations."""
+
+    __slots__ = ()
+    facts: Facts
+    scope: Scope
 
     def atomic(self, function, node, alone):
         """A call of `usm.atomic`. `alone`: the old value is not used."""
@@ -23,7 +28,7 @@ class Atomics:
             raise self.error(node, "atomic operations are for arguments and local arrays")
         index = self.expr(node.args[1])
         places = list(index.items) if index.__class__ is Tup else [self.as_value(index, node.args[1])]
-        start = len(self.out)
+        start = len(self.scope.statements)
         wanted = self.expr(node.args[2])
         if count == 4:
             values = [self.as_value(wanted, node.args[2]), self.value(node.args[3])]
@@ -33,7 +38,7 @@ class Atomics:
             values = [self.as_value(item, node.args[2]) for item in wanted.items]
         else:
             values = [self.as_value(wanted, node.args[2])]
-        if len(self.out) != start:
+        if len(self.scope.statements) != start:
             self.spill(places, start)
         return self.atomic_on(array, Reference(array, places, node.args[1]), function, values, node, alone)
 
@@ -51,19 +56,19 @@ class Atomics:
         if cut is not None:
             given = cut.const if cut.const is not None else f"a {NAMES[cut.ty]}"
             raise self.error(node, f"an atomic operation with {given} on `{array.name}`, which has elements of type {NAMES[array.ty]}: cast it, as by `int(..)`")
-        if array.kind == "param" and array.argument not in self.atomics:
-            self.atomics.add(array.argument)
-            self.changed = True
+        if array.kind == "param" and array.argument not in self.facts.atomics:
+            self.facts.atomics.add(array.argument)
+            self.facts.changed = True
         if only_check:
             return Static(None)
         place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
         texts = [self.to(value, array.ty) for value in values]
         old = None if alone else self.temporary(array.ty)
         if function == "cas":
-            self.out.append(nodes.compare_exchange(array.number, place, *texts, old, self.at))
+            self.emit(nodes.compare_exchange(array.number, place, *texts, old, self.scope.at))
         else:
-            self.out.append(nodes.atomic(names.ATOMICS[function], array.number, place, *texts, old, self.at))
-        return Static(None) if alone else Val(nodes.variable(array.ty, old, self.at), array.ty)
+            self.emit(nodes.atomic(names.ATOMICS[function], array.number, place, *texts, old, self.scope.at))
+        return Static(None) if alone else Val(nodes.variable(array.ty, old, self.scope.at), array.ty)
 
     def atomic_ref(self, node):
         """`kapi.AtomicRef(array, index)`."""
@@ -96,9 +101,9 @@ class Atomics:
         array = reference.array
         if name == "load":
             self.given_arguments(node, 0)
-            self.atomic_on(array, reference, "add", [number(0, "wi", self.at)], node, True, only_check=True)
+            self.atomic_on(array, reference, "add", [number(0, "wi", self.scope.at)], node, True, only_check=True)
             place = self.element_place(array, reference.places, [node] * len(reference.places), node)
-            return self.set_temporary(self.loaded(array, place, self.at))
+            return self.set_temporary(self.loaded(array, place, self.scope.at))
         if name == "compare_exchange":
             return self.compare_exchange(reference, node)
         function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
@@ -114,14 +119,12 @@ class Atomics:
         if expected.__class__ is not Arr or expected.fields is not None:
             raise self.error(given["expected_ref"], "what is expected is an array, which gets the value that was found")
         desired = self.set_temporary(self.value(given["desired"]))
-        where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)
+        where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.scope.at)
         place = self.element_place(expected, [where], [node], node)
-        array, at = reference.array, self.at
+        array, at = reference.array, self.scope.at
         wanted = self.set_temporary(self.cast(self.as_value(self.loaded(expected, place, at), node), array.ty))
         old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
         same = self.set_temporary(Val(nodes.comparison("eq", old.text, wanted.text, at), "bool"))
-        kept, self.out = self.out, []
-        self.store_element(expected, place, old, node)
-        first, self.out = self.out, kept
-        self.out.append(nodes.branch(same.text, nodes.EMPTY, nodes.block(first), at))
+        _, statements = self.with_own_statements(lambda: self.store_element(expected, place, old, node))
+        self.emit(nodes.branch(same.text, nodes.EMPTY, nodes.block(statements), at))
         return same

@@ -8,6 +8,7 @@ import math
 from . import names
 from .inline import DeviceFunction
 from .mathematics import BUILTINS, Mathematics
+from .state import Facts
 from .types import COMPLEX, of_dtype
 from .values import Cpx, Method, Static, Val
 from .work_items import QUERIES
@@ -47,6 +48,9 @@ def name_in_numpy(function):
 
 class Calls:
     """Methods of the compiler that every call goes through."""
+
+    __slots__ = ()
+    facts: Facts
 
     def call(self, node, alone=False):
         """The result of a call. `alone`: the call is a statement, and its result is not used."""
@@ -107,10 +111,10 @@ class Calls:
 
     def device_function(self, dispatcher):
         """The function of a dispatcher of Numba, or of a kernel of `usm.cuda`, as one that kernels call."""
-        found = self.functions.get(id(dispatcher))
+        found = self.facts.functions.get(id(dispatcher))
         if found is None:
             function = getattr(dispatcher, "device_function", None) or DeviceFunction(dispatcher.py_func)
-            found = self.functions[id(dispatcher)] = function
+            found = self.facts.functions[id(dispatcher)] = function
         return found
 
     def word(self, name, node, alone):

@@ -4,6 +4,7 @@ import ast
 import operator as python_operator
 
 from . import nodes
+from .state import Scope
 from .types import NAMES, STORED, is_float, is_int, limits
 from .values import Cpx, Tup, Val, number
 
@@ -14,6 +15,9 @@ _FOLD = {name: getattr(python_operator, name) for name in _COMPARISON.values()}
 class Comparisons:
     """Methods of the compiler for comparisons and conditions."""
 
+    __slots__ = ()
+    scope: Scope
+
     def condition(self, node):
         """The truth of an expression, as a bool."""
         if isinstance(node, ast.BoolOp):
@@ -21,11 +25,11 @@ class Comparisons:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self.condition(node.operand)
             if inner.const is not None:
-                return number(not inner.const, "bool", self.at)
-            return Val(nodes.negation(inner.text, self.at), "bool", None, None, inner.pure)
+                return number(not inner.const, "bool", self.scope.at)
+            return Val(nodes.negation(inner.text, self.scope.at), "bool", None, None, inner.pure)
         value = self.value(node)
         if value.const is not None:
-            return number(bool(value.const), "bool", self.at)
+            return number(bool(value.const), "bool", self.scope.at)
         return Val(self.truth(value), "bool", None, None, value.pure)
 
     def boolean(self, node, numbers=False):
@@ -37,19 +41,19 @@ class Comparisons:
             value, first = self.with_own_statements(lambda other=other: ask(other))
             if result.const is not None:
                 if bool(result.const) == both:
-                    self.out.extend(first)
+                    self.scope.statements.extend(first)
                     result = value
                 continue
             if not first:
                 join = nodes.and_then if both else nodes.or_else
-                result = Val(join(result.text, value.text, self.at), "bool", None, None, result.pure and value.pure)
+                result = Val(join(result.text, value.text, self.scope.at), "bool", None, None, result.pure and value.pure)
                 continue
             name = self.temporary("bool")
-            at = self.at
-            self.out.append(nodes.set_variable(name, result.text, at))
+            at = self.scope.at
+            self.emit(nodes.set_variable(name, result.text, at))
             held = nodes.variable("bool", name, at)
             inner = nodes.block(first, [nodes.set_variable(name, value.text, at)])
-            self.out.append(nodes.branch(held, inner, nodes.EMPTY, at) if both else nodes.branch(held, nodes.EMPTY, inner, at))
+            self.emit(nodes.branch(held, inner, nodes.EMPTY, at) if both else nodes.branch(held, nodes.EMPTY, inner, at))
             result = Val(held, "bool")
         return result
 
@@ -69,10 +73,10 @@ class Comparisons:
         name = _COMPARISON.get(node.ops[place].__class__)
         if name is None:
             raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
-        start = len(self.out)
+        start = len(self.scope.statements)
         right = self.numeric(node.comparators[place])
         kept = [left]
-        if len(self.out) != start:
+        if len(self.scope.statements) != start:
             self.spill(kept, start)
         if place == len(node.ops) - 1:
             return self.comparison(name, kept[0], right, node)
@@ -83,14 +87,14 @@ class Comparisons:
         rest, first = self.with_own_statements(lambda: self.compare_from(right, place + 1, node))
         if result.const is not None:
             if result.const:
-                self.out.extend(first)
+                self.scope.statements.extend(first)
             return rest if result.const else result
         if not first:
-            return Val(nodes.and_then(result.text, rest.text, self.at), "bool", None, None, result.pure and rest.pure)
-        held, at = self.temporary("bool"), self.at
+            return Val(nodes.and_then(result.text, rest.text, self.scope.at), "bool", None, None, result.pure and rest.pure)
+        held, at = self.temporary("bool"), self.scope.at
         value = nodes.variable("bool", held, at)
         further = nodes.block(first, [nodes.set_variable(held, rest.text, at)])
-        self.out.append(nodes.set_variable(held, result.text, at) + nodes.branch(value, further, nodes.EMPTY, at))
+        self.emit(nodes.set_variable(held, result.text, at) + nodes.branch(value, further, nodes.EMPTY, at))
         return Val(value, "bool")
 
     def comparison(self, name, one, two, node):
@@ -100,8 +104,8 @@ class Comparisons:
         if one.const is not None and two.const is not None:
             if not (one.foldable and two.foldable) and (is_float(one.ty) or is_float(two.ty)):
                 ty = self.common_type(one, two, node, "compared with")
-                one, two = number(one.const, ty, self.at), number(two.const, ty, self.at)
-            return number(_FOLD[name](one.const, two.const), "bool", self.at)
+                one, two = number(one.const, ty, self.scope.at), number(two.const, ty, self.scope.at)
+            return number(_FOLD[name](one.const, two.const), "bool", self.scope.at)
         for value, other, turned in ((one, two, False), (two, one, True)):
             # A number outside of the other operand's type is below or above all of its values.
             if value.const is not None and value.ty == "wi" and is_int(other.ty) and other.ty != "wi":
@@ -109,10 +113,10 @@ class Comparisons:
                 if not low <= value.const <= high:
                     sample = low
                     pair = (sample, value.const) if turned else (value.const, sample)
-                    return number(_FOLD[name](*pair), "bool", self.at)
+                    return number(_FOLD[name](*pair), "bool", self.scope.at)
         if one.ty == "bool" and two.ty == "bool":
             if name in ("eq", "ne"):
-                return Val(nodes.comparison(name, one.text, two.text, self.at), "bool", None, None, one.pure and two.pure)
+                return Val(nodes.comparison(name, one.text, two.text, self.scope.at), "bool", None, None, one.pure and two.pure)
             one, two = self.cast(one, "u8"), self.cast(two, "u8")
         for value, other, turned in ((one, two, False), (two, one, True)):
             # NumPy compares Python's numbers by their value, without converting them to the type
@@ -126,10 +130,10 @@ class Comparisons:
                 pair = (other, value) if turned else (value, other)
                 inside = self.compare_as(name, *pair, "u64").text
                 below = _FOLD[name](0, -1) if turned else _FOLD[name](-1, 0)
-                negative = nodes.comparison("lt", value.text, nodes.literal("i64", 0, self.at), self.at)
+                negative = nodes.comparison("lt", value.text, nodes.literal("i64", 0, self.scope.at), self.scope.at)
                 if below:
-                    return Val(nodes.or_else(negative, inside, self.at), "bool", None, None, False)
-                return Val(nodes.and_then(nodes.negation(negative, self.at), inside, self.at), "bool", None, None, False)
+                    return Val(nodes.or_else(negative, inside, self.scope.at), "bool", None, None, False)
+                return Val(nodes.and_then(nodes.negation(negative, self.scope.at), inside, self.scope.at), "bool", None, None, False)
         ty = self.common_type(one, two, node, "compared with")
         if ty == "bool":
             ty = "u8"
@@ -137,7 +141,7 @@ class Comparisons:
 
     def compare_as(self, name, one, two, ty):
         """The comparison of two values in one type."""
-        return Val(nodes.comparison(name, self.to(one, ty), self.to(two, ty), self.at), "bool", None, None, one.pure and two.pure)
+        return Val(nodes.comparison(name, self.to(one, ty), self.to(two, ty), self.scope.at), "bool", None, None, one.pure and two.pure)
 
     def conditional(self, node):
         """`a if c else b`: only one of the two is evaluated."""
@@ -151,7 +155,7 @@ class Comparisons:
         if Cpx in (one.__class__, two.__class__):
             return self.complex_conditional(condition, ((one, first), (two, second)))
         ty = self.common_type(one, two, node, "or") if one.ty != two.ty else one.ty
-        stored, at = STORED[ty], self.at
+        stored, at = STORED[ty], self.scope.at
         high = max(one.high, two.high) if one.high is not None and two.high is not None else None
         if not first and not second:
             text = nodes.select(stored, condition.text, self.to(one, ty), self.to(two, ty), at)
@@ -159,5 +163,5 @@ class Comparisons:
         name = self.temporary(ty)
         then = nodes.block(first, [nodes.set_variable(name, self.to(one, ty), at)])
         other = nodes.block(second, [nodes.set_variable(name, self.to(two, ty), at)])
-        self.out.append(nodes.branch(condition.text, then, other, at))
+        self.emit(nodes.branch(condition.text, then, other, at))
         return Val(nodes.variable(stored, name, at), ty, None, high)

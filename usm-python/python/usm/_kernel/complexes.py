@@ -3,6 +3,7 @@
 import ast
 
 from . import nodes
+from .state import Facts, Scope
 from .types import COMPLEX, NAMES, STORED, is_float, of_dtype, promote
 from .values import Cpx, Pack, Static, Tup, Val, number
 
@@ -11,6 +12,10 @@ _HAVE = "complex numbers have `+`, `-`, `*`, `/`, `** 2`, `==`, `!=`, `abs`, `.r
 
 class Complexes:
     """Methods of the compiler for complex numbers."""
+
+    __slots__ = ()
+    facts: Facts
+    scope: Scope
 
     def numeric(self, node):
         """The value of an expression that is a real or a complex number."""
@@ -35,7 +40,7 @@ class Complexes:
             if ty is None:
                 return found
             value = complex(value)
-        return Cpx(number(value.real, ty, self.at), number(value.imag, ty, self.at))
+        return Cpx(number(value.real, ty, self.scope.at), number(value.imag, ty, self.scope.at))
 
     def pair(self, re, im):
         """A complex number whose parts no later statement changes."""
@@ -46,7 +51,7 @@ class Complexes:
         if value.__class__ is Cpx:
             re, im = value.re, value.im
         else:
-            re, im = value, number(0, "wi", self.at)
+            re, im = value, number(0, "wi", self.scope.at)
         ty = ty or (re.ty if is_float(re.ty) else promote(re.ty, "wf"))
         return self.pair(self.cast(re, ty), self.cast(im, ty))
 
@@ -57,29 +62,29 @@ class Complexes:
 
     def store_pair(self, array, index, value):
         """Stores a number in an element of an array of complex numbers."""
-        value, at = self.as_complex(value, array.ty), self.at
+        value, at = self.as_complex(value, array.ty), self.scope.at
         for place, part in ((index, value.re), (nodes.binary("add", "u64", index, nodes.literal("u64", 1, at), at), value.im)):
-            self.out.append(nodes.store(array.number, place, self.to(part, array.ty), at))
+            self.emit(nodes.store(array.number, place, self.to(part, array.ty), at))
 
     # Variables.
 
     def bind_number(self, name, value, node):
         """Sets a variable to a number. All its values are complex if one is."""
-        key = f"{self.frame.key}.{name}"
-        pack = self.packs.get(key)
+        key = f"{self.scope.frame.key}.{name}"
+        pack = self.facts.packs.get(key)
         if value.__class__ is not Cpx and (pack is None or not pack.is_complex):
             self.assign(name, value, node)
             return
         if pack is not None and not pack.is_complex:
             raise self.error(node, f"`{name}` is a tuple elsewhere: take another name for a complex number")
         if pack is None:
-            pack = self.packs[key] = Pack(key, 2, True)
+            pack = self.facts.packs[key] = Pack(key, 2, True)
             # Real values of other places become complex.
-            self.changed = self.changed or key in self.types
+            self.facts.changed = self.facts.changed or key in self.facts.types
         re, im = self.copied(self.as_complex(value)).parts
         self.assign(f"{name}.0", re, node)
         self.assign(f"{name}.1", im, node)
-        self.frame.names[name] = pack
+        self.scope.frame.names[name] = pack
 
     def read_pack(self, pack, node):
         """The value of a variable that is a tuple or a complex number."""
@@ -100,12 +105,12 @@ class Complexes:
         if one.__class__ is Val:
             if operator == "mul":
                 return self.pair(do("mul", one, two.re), do("mul", one, two.im))
-            one = Cpx(one, number(0, ty, self.at))
+            one = Cpx(one, number(0, ty, self.scope.at))
         if two.__class__ is Val:
             if operator in ("add", "sub"):
                 return self.pair(do(operator, one.re, two), one.im)
             if operator == "div":
-                two = self.reusable(do("div", number(1.0, ty, self.at), two))
+                two = self.reusable(do("div", number(1.0, ty, self.scope.at), two))
             return self.pair(do("mul", one.re, two), do("mul", one.im, two))
         if operator in ("add", "sub"):
             return self.pair(do(operator, one.re, two.re), do(operator, one.im, two.im))
@@ -119,7 +124,7 @@ class Complexes:
 
         The divisor's larger part is taken out, so that no square overflows.
         """
-        at, zero = self.at, number(0, ty, self.at)
+        at, zero = self.scope.at, number(0, ty, self.scope.at)
         size = [self.function_node("abs", (part,), ty) for part in two.parts]
         wide = self.reusable(self.compare_as("ge", *size, ty))
         stored = STORED[ty]
@@ -158,18 +163,18 @@ class Complexes:
         ty = self.part_type(one, two)
         one, two = self.as_complex(one, ty), self.as_complex(two, ty)
         parts = [self.compare_as(name, a, b, ty).text for a, b in zip(one.parts, two.parts)]
-        return Val(nodes.binary("and" if name == "eq" else "or", "bool", *parts, self.at), "bool")
+        return Val(nodes.binary("and" if name == "eq" else "or", "bool", *parts, self.scope.at), "bool")
 
     def complex_conditional(self, condition, branches):
         """`z if c else w`: the values of both, and the statements that each needs first."""
         ty = self.part_type(*(value for value, _ in branches))
-        parts, at = [self.temporary(ty) for _ in range(2)], self.at
+        parts, at = [self.temporary(ty) for _ in range(2)], self.scope.at
         texts = []
         for value, first in branches:
             re, im = value.parts if value.__class__ is Cpx else (value, number(0, "wi", at))
             sets = [nodes.set_variable(place, self.to(part, ty), at) for place, part in zip(parts, (re, im))]
             texts.append(nodes.block(first, sets))
-        self.out.append(nodes.branch(condition.text, *texts, at))
+        self.emit(nodes.branch(condition.text, *texts, at))
         return Cpx(*(Val(nodes.variable(STORED[ty], place, at), ty) for place in parts))
 
     # Functions.
@@ -179,7 +184,7 @@ class Complexes:
         if name in ("real", "imag"):
             if value.__class__ is Cpx:
                 return value.re if name == "real" else value.im
-            return value if name == "real" else number(0, value.ty, self.at)
+            return value if name == "real" else number(0, value.ty, self.scope.at)
         raise self.error(node, f"a complex number has no `{name}` in a kernel: {_HAVE}")
 
     def conjugated(self, value):

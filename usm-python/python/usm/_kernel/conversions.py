@@ -4,6 +4,7 @@ import ast
 import types as pytypes
 
 from . import nodes
+from .state import Checks, Draft, Scope
 from .types import BITS, COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
 from .values import Arr, Cpx, Rec, Static, Val, number
 
@@ -13,16 +14,21 @@ _GREATEST = (1 << 63) - 1
 class Conversions:
     """Methods of the compiler that convert values."""
 
+    __slots__ = ()
+    draft: Draft
+    checks: Checks
+    scope: Scope
+
     def plain_number(self, value, node):
         """A number of Python's own types as a value; None for any other object."""
         kind = type(value)
         if kind is bool:
-            return number(value, "bool", self.at)
+            return number(value, "bool", self.scope.at)
         if isinstance(value, int):
             # Members of enumerations too.
             return self.integer(int(value), node)
         if kind is float:
-            return number(value, "wf", self.at)
+            return number(value, "wf", self.scope.at)
         return None
 
     def as_value(self, found, node):
@@ -40,7 +46,7 @@ class Conversions:
             if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
                 ty = of_dtype(value.dtype)
                 if ty is not None:
-                    return number(value.item(), COMPUTED.get(ty, ty), self.at)
+                    return number(value.item(), COMPUTED.get(ty, ty), self.scope.at)
             if type(value) is pytypes.ModuleType:
                 text = f"the module `{ast.unparse(node)}`"
             else:
@@ -60,35 +66,35 @@ class Conversions:
         if not -(1 << 63) <= value < 1 << 64:
             raise self.error(node, f"{value} does not fit 64 bits")
         if value > _GREATEST:
-            found = number(value, "u64", self.at)
+            found = number(value, "u64", self.scope.at)
             found.python = True
             return found
-        return number(value, "wi", self.at)
+        return number(value, "wi", self.scope.at)
 
     def to(self, value, ty):
         """The text of a value, converted to another type."""
         if ty in COMPUTED:
-            return nodes.cast(ty, self.to(value, COMPUTED[ty]), self.at)
+            return nodes.cast(ty, self.to(value, COMPUTED[ty]), self.scope.at)
         stored = STORED[ty]
         here = STORED[value.ty]
         if value.const is not None:
             if is_int(stored) and is_float(value.ty):
-                return nodes.cast(stored, value.text, self.at)
-            return number(value.const, stored, self.at).text
+                return nodes.cast(stored, value.text, self.scope.at)
+            return number(value.const, stored, self.scope.at).text
         if here == stored:
             return value.text
         if stored == "bool":
-            return nodes.comparison("ne", value.text, nodes.literal(here, 0, self.at), self.at)
+            return nodes.comparison("ne", value.text, nodes.literal(here, 0, self.scope.at), self.scope.at)
         if here == "bool" and is_float(stored):
-            return nodes.cast(stored, nodes.cast("u8", value.text, self.at), self.at)
-        return nodes.cast(stored, value.text, self.at)
+            return nodes.cast(stored, nodes.cast("u8", value.text, self.scope.at), self.scope.at)
+        return nodes.cast(stored, value.text, self.scope.at)
 
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
         if ty in COMPUTED:
             return Val(self.computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.pure)
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
-            return number(value.const, ty, self.at)
+            return number(value.const, ty, self.scope.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
 
@@ -106,13 +112,13 @@ class Conversions:
             return self.cast(value, ty)
         word = f"u{BITS[here]}"
         if is_float(here):
-            found = Val(nodes.same_bits(word, self.to(value, here), self.at), word, None, None, value.pure)
+            found = Val(nodes.same_bits(word, self.to(value, here), self.scope.at), word, None, None, value.pure)
             return self.cast(found, ty)
-        return Val(nodes.same_bits(ty, self.to(value, word), self.at), ty, None, None, value.pure)
+        return Val(nodes.same_bits(ty, self.to(value, word), self.scope.at), ty, None, None, value.pure)
 
     def computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""
-        return nodes.cast(COMPUTED[ty], text, self.at) if ty in COMPUTED else text
+        return nodes.cast(COMPUTED[ty], text, self.scope.at) if ty in COMPUTED else text
 
     def truth(self, value):
         """The text of a value as a condition."""
@@ -132,11 +138,11 @@ class Conversions:
 
     def bound_argument(self, value, ty):
         """Notes that a launch refuses an int argument outside of a type, as NumPy does."""
-        argument = self.weak.get(value.text)
+        argument = self.checks.integers.get(value.text)
         if argument is not None:
             low, high = limits(ty)
             key = argument, low, min(high, _GREATEST)
-            self.bounded.setdefault(key, (*key, NAMES[ty], self.located(self.at)))
+            self.checks.bounds.setdefault(key, (*key, NAMES[ty], self.draft.located(self.scope.at)))
 
     @staticmethod
     def fits(value, ty):

@@ -4,6 +4,9 @@ from importlib import import_module
 
 from . import nodes
 from .keys import MOST
+from .signature import Signature
+from .source import Source
+from .state import Scope
 from .values import Static, Val
 
 _QUERIES = {
@@ -17,6 +20,11 @@ _SIZES = {"global-id": "global-size", "local-id": "local-size", "group-id": "gro
 class Dpex:
     """Methods of the compiler for `usm.kernel_api`."""
 
+    __slots__ = ()
+    source: Source
+    signature: Signature
+    scope: Scope
+
     def dpex_word(self, name, node):
         """A call of a name of `usm.kernel_api`, such as `Item.get_id`."""
         kind, _, method = name.partition(".")
@@ -25,7 +33,7 @@ class Dpex:
         if name == "PrivateArray":
             return self.private_array(node)
         if name in ("group_barrier", "atomic_fence"):
-            self.out.append(nodes.fence("barrier" if name == "group_barrier" else "fence", 3, self.at))
+            self.emit(nodes.fence("barrier" if name == "group_barrier" else "fence", 3, self.scope.at))
             return Static(None)
         if kind == "AtomicRef":
             raise self.error(node, f"`{method}` of what is no AtomicRef")
@@ -49,9 +57,9 @@ class Dpex:
 
     def linear(self, query):
         """A linear id or a linear size; the last dimension is the fastest."""
-        size, at = _SIZES.get(query, query), self.at
+        size, at = _SIZES.get(query, query), self.scope.at
         text = nodes.query(query, "u64", 0, at)
-        for dimension in range(1, self.dimensions):
+        for dimension in range(1, self.signature.dimensions):
             text = nodes.binary("mul", "u64", text, nodes.query(size, "u64", dimension, at), at)
             if size != query:
                 text = nodes.binary("add", "u64", text, nodes.query(query, "u64", dimension, at), at)

@@ -6,21 +6,27 @@ from .comparisons import Comparisons
 from .complexes import name_of
 from .indexing import Indexing
 from .operators import Operators
+from .signature import Signature
+from .state import Scope
 from .values import Arr, Cpx, Method, Rec, Reference, Static, Tup, Val, number
 
 
 class Expressions:
     """Methods of the compiler that every expression goes through."""
 
+    __slots__ = ()
+    signature: Signature
+    scope: Scope
+
     def expr(self, node):
         """The meaning of an expression: a value, an array, a tuple or an object."""
-        at = self.at
-        self.at = self.place_of(node)
+        at = self.scope.at
+        self.scope.at = self.scope.place_of(node)
         method = self.EXPRESSIONS.get(node.__class__)
         if method is None:
             raise self.error(node, self.REFUSED.get(node.__class__, f"{type(node).__name__} is not for kernels"))
         found = method(self, node)
-        self.at = at
+        self.scope.at = at
         return found
 
     def value(self, node):
@@ -49,7 +55,7 @@ class Expressions:
             if node.attr == "size":
                 return self.size_of(found)
             if node.attr == "ndim":
-                return number(len(found.extents), "wi", self.at)
+                return number(len(found.extents), "wi", self.scope.at)
             if found.fields is not None:
                 text = f'`{ast.unparse(node)}` of an array of structures: write `{found.name}[i].{node.attr}` or `{found.name}["{node.attr}"]`'
                 raise self.error(node, text if node.attr in found.fields else f"an array of structures has no `{node.attr}`: shape, size, ndim and fields")
@@ -66,7 +72,7 @@ class Expressions:
             return Static(Method(found, node.attr))
         if found.__class__ is Static:
             if node.attr == "dimensions" and self.is_of_range(found.value):
-                return number(self.dimensions, "wi", self.at)
+                return number(self.signature.dimensions, "wi", self.scope.at)
             if found.value.__class__ is str and node.attr == "type":
                 # Of `array.dtype`.
                 return found

@@ -3,7 +3,9 @@
 import ast
 
 from . import nodes
+from .blocks import always_returns, has_return, leaves_loop, needs_flag
 from .source import Source
+from .state import Draft, Facts, Scope
 from .values import Cpx, Frame, Static, Tup, Val
 
 #: How deep functions may call each other.
@@ -32,13 +34,18 @@ class DeviceFunction:
 class Inline:
     """Methods of the compiler for functions of the user."""
 
+    __slots__ = ()
+    facts: Facts
+    draft: Draft
+    scope: Scope
+
     def inline_call(self, function, node):
         """The code of a `DeviceFunction` at the place of its call."""
         source = function.source
-        if source.function in self.stack or len(self.stack) > _DEPTH:
+        if source.function in self.scope.callers or len(self.scope.callers) > _DEPTH:
             raise self.error(node, f"a recursion of `{function.__name__}`: kernels have none; write a loop")
-        self.inlined += 1
-        if self.inlined > _CALLS:
+        self.scope.calls += 1
+        if self.scope.calls > _CALLS:
             raise self.error(node, f"more than {_CALLS} calls of functions are put in here: call them fewer times")
         tree = source.tree
         if isinstance(tree, ast.AsyncFunctionDef):
@@ -50,59 +57,59 @@ class Inline:
             raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({given}), {len(node.args) + len(node.keywords)} are given")
         found = []
         for one in node.args:
-            start = len(self.out)
+            start = len(self.scope.statements)
             value = self.expr(one)
-            if len(self.out) != start:
+            if len(self.scope.statements) != start:
                 kept = [value for value in found if value.__class__ is Val]
                 self.spill(kept, start)
                 kept.reverse()
                 found = [kept.pop() if value.__class__ is Val else value for value in found]
             found.append(value)
-        at, caller, loops = self.at, self.frame, self.loops
-        frame = Frame(f"{caller.key}/{caller.file}:{node.lineno}:{node.col_offset}", source, self.file_of(source))
+        at, caller, loops = self.scope.at, self.scope.frame, self.scope.loops
+        frame = Frame(f"{caller.key}/{caller.file}:{node.lineno}:{node.col_offset}", source, self.draft.file_of(source))
         changed = source.assigned_names()
-        self.loops = []
-        self.stack.append(source.function)
+        self.scope.loops = 0
+        self.scope.callers.append(source.function)
         values = [self.reusable(value) if value.__class__ is Val else value for value in found]
-        self.frame = frame
+        self.scope.frame = frame
         for parameter, value, given in zip(parameters, values, node.args):
             if parameter.arg in changed and value.__class__ is Static:
                 # A number from outside, which becomes a variable.
-                self.frame = caller
+                self.scope.frame = caller
                 value = self.as_number(value, given)
-                self.frame = frame
+                self.scope.frame = frame
             if value.__class__ in (Val, Cpx) and parameter.arg in changed:
                 self.bind_number(parameter.arg, value, parameter)
             else:
                 frame.names[parameter.arg] = value
         frame.result = Returns(tree.body)
-        if frame.result.flagged:
+        if frame.result.needs_flag:
             frame.result.flag = self.temporary("bool")
-            self.out.append(nodes.set_variable(frame.result.flag, nodes.literal("bool", 0, at), at))
+            self.emit(nodes.set_variable(frame.result.flag, nodes.literal("bool", 0, at), at))
         self.block(tree.body)
-        self.at = at
+        self.scope.at = at
         count = frame.result.count
         result = Static(None)
         if count is not None:
             if not frame.result.ends(tree.body):
                 raise source.error(tree, f"`{function.__name__}` ends without a value on a path: end it with `return`")
             keys = [f"{frame.key}.return{place}" for place in range(abs(count))]
-            packs = [self.packs.get(key) for key in keys]
+            packs = [self.facts.packs.get(key) for key in keys]
             if frame.result.flag is not None:
                 # That they have values follows from the flag, which the nodes' verifier does not
                 # know.
-                self.known.difference_update(keys, *([f"{key}.0", f"{key}.1"] for key in keys))
+                self.scope.set_variables.difference_update(keys, *([f"{key}.0", f"{key}.1"] for key in keys))
             items = [self.read_variable(key, node) if pack is None else self.read_pack(pack, node) for key, pack in zip(keys, packs)]
             # Copies, because a later call may change the variables.
             items = [self.copied(item) for item in items]
             result = items[0] if count == -1 else Tup(items)
-        self.frame, self.loops = caller, loops
-        self.stack.pop()
+        self.scope.frame, self.scope.loops = caller, loops
+        self.scope.callers.pop()
         return result
 
     def function_block(self, body):
         """A block in which `return` leaves the function, not the kernel."""
-        returns = self.frame.result
+        returns = self.scope.frame.result
         for place, node in enumerate(body):
             if isinstance(node, ast.Return) or not has_return(node):
                 self.statement(node)
@@ -112,27 +119,27 @@ class Inline:
             rest = body[place + 1 :]
             if isinstance(node, ast.If):
                 one, two = always_returns(node.body), always_returns(node.orelse)
-                if not self.loops and (one or two):
+                if not self.scope.loops and (one or two):
                     joined = ast.If(node.test, node.body + ([] if one else rest), node.orelse + ([] if two else rest))
                     self.statement(ast.copy_location(joined, node))
                     return
                 self.statement(node)
-                if self.loops:
+                if self.scope.loops:
                     continue
             else:
                 self.statement(node)
-                if self.loops:
-                    self.out.append(nodes.branch(nodes.variable("bool", returns.flag, self.at), nodes.block([nodes.leave("break", self.at)]), nodes.EMPTY, self.at))
+                if self.scope.loops:
+                    self.emit(nodes.branch(nodes.variable("bool", returns.flag, self.scope.at), nodes.block([nodes.leave("break", self.scope.at)]), nodes.EMPTY, self.scope.at))
                     continue
             if rest:
-                at = self.at
+                at = self.scope.at
                 text, _ = self.nested_block(rest)
-                self.out.append(nodes.branch(nodes.variable("bool", returns.flag, at), nodes.EMPTY, text, at))
+                self.emit(nodes.branch(nodes.variable("bool", returns.flag, at), nodes.EMPTY, text, at))
             return
 
     def return_to_caller(self, node):
         """`return` of a function that a kernel calls."""
-        returns = self.frame.result
+        returns = self.scope.frame.result
         found = Static(None) if node.value is None else self.expr(node.value)
         if found.__class__ is Static and found.value is None:
             count = None
@@ -146,23 +153,23 @@ class Inline:
             raise self.error(node, "one `return` gives another number of values than another one")
         returns.seen, returns.count = True, count
         if returns.flag is not None:
-            self.out.append(nodes.set_variable(returns.flag, nodes.literal("bool", 1, self.at), self.at))
-        if self.loops:
-            self.out.append(nodes.leave("break", self.at))
+            self.emit(nodes.set_variable(returns.flag, nodes.literal("bool", 1, self.scope.at), self.scope.at))
+        if self.scope.loops:
+            self.emit(nodes.leave("break", self.scope.at))
 
 
 class Returns:
     """The returns of a function: their number of values, and the flag that says one was reached."""
 
-    __slots__ = ("count", "flag", "flagged", "known", "seen")
+    __slots__ = ("conditions", "count", "flag", "needs_flag", "seen")
 
     def __init__(self, body):
         self.count = None
         self.seen = False
         self.flag = None
-        self.flagged = needs_flag(body, False)
+        self.needs_flag = needs_flag(body)
         # The conditions that are known when code is made, by their place.
-        self.known = {}
+        self.conditions = {}
 
     def ends(self, body):
         """Whether no path leaves a block at its end, as far as that can be seen."""
@@ -170,43 +177,9 @@ class Returns:
             if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
                 return True
             if isinstance(node, ast.If):
-                known = self.known.get((node.lineno, node.col_offset))
-                if (known is False or self.ends(node.body)) and (known is True or self.ends(node.orelse)):
+                condition = self.conditions.get((node.lineno, node.col_offset))
+                if (condition is False or self.ends(node.body)) and (condition is True or self.ends(node.orelse)):
                     return True
-            if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value and not has_break(node.body):
+            if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value and not leaves_loop(node.body):
                 return True
         return False
-
-
-def has_return(node):
-    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
-
-
-def has_break(body):
-    """Whether a block leaves the loop around it."""
-    for node in body:
-        if isinstance(node, ast.Break) or (isinstance(node, ast.If) and (has_break(node.body) or has_break(node.orelse))):
-            return True
-    return False
-
-
-def always_returns(body):
-    """Whether every path through a block ends with a return."""
-    for node in body:
-        if isinstance(node, ast.Return) or (isinstance(node, ast.If) and always_returns(node.body) and always_returns(node.orelse)):
-            return True
-    return False
-
-
-def needs_flag(body, in_loop):
-    """Whether a return is in a loop, or under a condition whose branches may both continue."""
-    for node in body:
-        if isinstance(node, (ast.For, ast.While)):
-            if has_return(node):
-                return True
-        elif isinstance(node, ast.If) and has_return(node):
-            if not always_returns(node.body) and not always_returns(node.orelse):
-                return True
-            if needs_flag(node.body, in_loop) or needs_flag(node.orelse, in_loop):
-                return True
-    return False

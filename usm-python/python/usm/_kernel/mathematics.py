@@ -5,6 +5,7 @@ import math
 
 from . import nodes
 from .._usm import _builtins
+from .state import Scope
 from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, promote
 from .values import Arr, Cpx, Static, Tup, Val, number
 
@@ -23,6 +24,9 @@ _DEGREES = {"deg2rad": math.pi / 180, "radians": math.pi / 180, "rad2deg": 180 /
 
 class Mathematics:
     """Methods of the compiler for functions of numbers."""
+
+    __slots__ = ()
+    scope: Scope
 
     def math_function(self, name, node, of_math=False):
         """A built-in function by its name in Python, also `exp` of a complex number."""
@@ -84,11 +88,11 @@ class Mathematics:
         if name == "reciprocal":
             value = self.one_argument(node)
             value = value if is_float(value.ty) else self.cast(value, "f64")
-            return self.arithmetic("div", number(1, "wi", self.at), value, node)
+            return self.arithmetic("div", number(1, "wi", self.scope.at), value, node)
         if name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
             values = [self.cast(value, "bool") for value in self.given_arguments(node, 1 if name == "logical_not" else 2)]
             if name == "logical_not":
-                return Val(nodes.negation(values[0].text, self.at), "bool", None, None, values[0].pure)
+                return Val(nodes.negation(values[0].text, self.scope.at), "bool", None, None, values[0].pure)
             return self.operation(name.removeprefix("logical_"), *values, "bool")
         if name == "square":
             value = self.one_argument(node, self.numeric)
@@ -102,7 +106,7 @@ class Mathematics:
         """Degrees as radians, or radians as degrees, in the type of a float."""
         value = self.one_argument(node)
         value = value if is_float(value.ty) else self.cast(value, "f64")
-        return self.arithmetic("mul", value, number(_DEGREES[name], "wf", self.at), node)
+        return self.arithmetic("mul", value, number(_DEGREES[name], "wf", self.scope.at), node)
 
     def logarithm(self, node):
         """`math.log` of one number, or to a base."""
@@ -124,7 +128,7 @@ class Mathematics:
             raise self.error(node, "`sign` of a bool: NumPy has none")
         if value.const is not None:
             value = self.cast(value, "i64" if is_int(value.ty) else "f64")
-        value, stored, at = self.reusable(value), STORED[value.ty], self.at
+        value, stored, at = self.reusable(value), STORED[value.ty], self.scope.at
         zero, one = (nodes.literal(stored, bits_of(bit, stored), at) for bit in (0, 1))
         found = zero
         if is_float(value.ty):
@@ -170,9 +174,9 @@ class Mathematics:
         if not is_signed(value.ty) or value.ty == "bool":
             return value
         if value.const is not None:
-            return self.integer(abs(value.const), node) if value.ty == "wi" else number(abs(value.const), value.ty, self.at)
+            return self.integer(abs(value.const), node) if value.ty == "wi" else number(abs(value.const), value.ty, self.scope.at)
         value, stored = self.reusable(value), STORED[value.ty]
-        return Val(nodes.binary("max", stored, value.text, nodes.unary("neg", stored, value.text, self.at), self.at), value.ty)
+        return Val(nodes.binary("max", stored, value.text, nodes.unary("neg", stored, value.text, self.scope.at), self.scope.at), value.ty)
 
     def smallest_or_largest(self, node, operator):
         """`min` or `max` of two or more numbers."""
@@ -209,7 +213,7 @@ class Mathematics:
         text, stored = found.text, STORED[found.ty]
         for value in (one, two):
             if is_float(value.ty) and (value.const is None or value.const != value.const):
-                text = nodes.select(stored, nodes.comparison("eq", value.text, value.text, self.at), text, self.to(value, found.ty), self.at)
+                text = nodes.select(stored, nodes.comparison("eq", value.text, value.text, self.scope.at), text, self.to(value, found.ty), self.scope.at)
         return Val(text, found.ty)
 
     def float_remainder(self, node):
@@ -225,9 +229,9 @@ class Mathematics:
         if found.__class__ is Arr and found.extents:
             return found.extents[0]
         if found.__class__ is Tup:
-            return number(len(found.items), "wi", self.at)
+            return number(len(found.items), "wi", self.scope.at)
         if found.__class__ is Static and (isinstance(found.value, (tuple, list)) or (hasattr(found.value, "__array_interface__") and found.value.shape)):
-            return number(len(found.value), "wi", self.at)
+            return number(len(found.value), "wi", self.scope.at)
         raise self.error(node, "`len` of what is no array")
 
     def to_int(self, node):
@@ -243,8 +247,8 @@ class Mathematics:
         """`isnan`, `isinf` or `isfinite`."""
         value = self.one_argument(node)
         if not is_float(value.ty):
-            return number(name == "isfinite", "bool", self.at)
-        value, stored, at = self.reusable(value), STORED[value.ty], self.at
+            return number(name == "isfinite", "bool", self.scope.at)
+        value, stored, at = self.reusable(value), STORED[value.ty], self.scope.at
         if name == "isnan":
             return Val(nodes.comparison("ne", value.text, value.text, at), "bool")
         size = nodes.unary("abs", stored, value.text, at)

@@ -5,12 +5,17 @@ import math
 
 from . import nodes
 from .keys import FROM_TABLE, MOST
+from .state import Draft, Scope
 from .types import COMPLEX, of_dtype
 from .values import Arr, Static, Tup, number
 
 
 class Memory:
     """Methods of the compiler for arrays that a kernel declares."""
+
+    __slots__ = ()
+    draft: Draft
+    scope: Scope
 
     def declare_array(self, space, node):
         """`usm.local.array` or `usm.private.array`."""
@@ -32,9 +37,9 @@ class Memory:
             raise self.error(node, f"{count >> is_complex} elements of {space} memory: no device has them")
         if space == "private" and count > 4096:
             raise self.error(node, f"{count >> is_complex} elements of private memory: {4096 >> is_complex} are allowed")
-        text = nodes.private_space(count) if space == "private" else nodes.local_space(nodes.literal("u64", count, self.at))
-        array = Arr(space, self.new_array(space, ty, text, is_complex=is_complex), ty, extents, space, is_complex=is_complex)
-        if space == "private" and self.loops:
+        text = nodes.private_space(count) if space == "private" else nodes.local_space(nodes.literal("u64", count, self.scope.at))
+        array = Arr(space, self.draft.new_array(space, ty, text, self.scope.at, is_complex=is_complex), ty, extents, space, is_complex=is_complex)
+        if space == "private" and self.scope.loops:
             # Each round has new zeros.
             self.fill_zeros(array)
         return array
@@ -43,7 +48,7 @@ class Memory:
         """Names an array that the kernel declares after its variable, in messages."""
         if found.__class__ is Arr and found.kind in ("local", "private") and found.name == found.kind:
             found.name = name
-            self.arrays[found.number] = (name, *self.arrays[found.number][1:])
+            self.draft.arrays[found.number] = (name, *self.draft.arrays[found.number][1:])
 
     def private_array(self, node):
         """`kapi.PrivateArray`, which can begin with zeros."""
@@ -56,17 +61,17 @@ class Memory:
         kept = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
         plain = ast.copy_location(ast.Call(node.func, node.args[:2], kept), node)
         array = self.declare_array("private", plain)
-        if zeros is not None and self.value(zeros).const and not self.loops:
+        if zeros is not None and self.value(zeros).const and not self.scope.loops:
             self.fill_zeros(array)
         return array
 
     def fill_zeros(self, array):
         """Sets all elements of a private array to zero."""
-        count, at = math.prod(extent.const for extent in array.extents) << array.is_complex, self.at
+        count, at = math.prod(extent.const for extent in array.extents) << array.is_complex, self.scope.at
         place = self.temporary("u64")
         bounds = [nodes.literal("u64", bound, at) for bound in (0, count, 1)]
         store = nodes.store(array.number, nodes.variable("u64", place, at), nodes.literal(array.ty, 0, at), at)
-        self.out.append(nodes.for_loop(place, *bounds, nodes.block([store]), at))
+        self.emit(nodes.for_loop(place, *bounds, nodes.block([store]), at))
 
     def extents_of(self, node):
         """The extents of a declared array, in elements: known numbers from 1 to 2^31 - 1."""
@@ -93,7 +98,7 @@ class Memory:
 
     def table_of(self, value, name, node):
         """An array outside of the kernel as a table of its values of now."""
-        known = self.constants.get(id(value))
+        known = self.draft.constants.get(id(value))
         if known is not None:
             return known
         from .._usm import asarray
@@ -109,11 +114,12 @@ class Memory:
             raise self.error(node, f"`{name}` outside of the kernel has {len(data)} bytes: 65536 of constant memory are allowed, so pass it as an argument")
         if not data:
             raise self.error(node, f"`{name}` outside of the kernel has no elements")
-        extents = [number(extent, "wi", self.at) for extent in shape]
+        extents = [number(extent, "wi", self.scope.at) for extent in shape]
         is_complex, ty = ty in COMPLEX, COMPLEX.get(ty, ty)
-        array = self.new_array(name if name.isidentifier() else "constant", ty, nodes.constant_space(math.prod(shape) << is_complex), is_complex=is_complex)
-        self.parameters.append(nodes.array_parameter(array))
-        self.sources.append((FROM_TABLE, len(self.tables), 0))
-        self.tables.append(data)
-        found = self.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)
+        space = nodes.constant_space(math.prod(shape) << is_complex)
+        array = self.draft.new_array(name if name.isidentifier() else "constant", ty, space, self.scope.at, is_complex=is_complex)
+        self.draft.parameters.append(nodes.array_parameter(array))
+        self.draft.sources.append((FROM_TABLE, len(self.draft.tables), 0))
+        self.draft.tables.append(data)
+        found = self.draft.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)
         return found

@@ -3,6 +3,7 @@
 import ast
 
 from . import nodes
+from .state import Scope
 from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, limits
 from .values import Cpx, Val, number
 
@@ -22,6 +23,9 @@ _SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mo
 
 class Operators:
     """Methods of the compiler for arithmetic operators."""
+
+    __slots__ = ()
+    scope: Scope
 
     def binary(self, node):
         """`a + b` and the like."""
@@ -43,21 +47,21 @@ class Operators:
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
             if value.foldable and value.ty != "bool":
                 return self.integer(~value.const, node)
-            return Val(nodes.unary("not", STORED[value.ty], value.text, self.at), value.ty, None, None, value.pure)
+            return Val(nodes.unary("not", STORED[value.ty], value.text, self.scope.at), value.ty, None, None, value.pure)
         if value.ty == "bool":
             value = self.cast(value, "i64")
         if isinstance(node.op, ast.UAdd):
             return value
         if value.foldable:
-            return number(-value.const, "wf", self.at) if value.ty == "wf" else self.integer(-value.const, node)
+            return number(-value.const, "wf", self.scope.at) if value.ty == "wf" else self.integer(-value.const, node)
         return self.negative(value)
 
     def negative(self, value):
         """The negative of a number in its type."""
         stored = STORED[value.ty]
         if is_int(stored) and not is_signed(stored):
-            return Val(nodes.binary("sub", stored, nodes.literal(stored, 0, self.at), value.text, self.at), value.ty, None, None, value.pure)
-        return Val(nodes.unary("neg", stored, value.text, self.at), value.ty, None, None, value.pure)
+            return Val(nodes.binary("sub", stored, nodes.literal(stored, 0, self.scope.at), value.text, self.scope.at), value.ty, None, None, value.pure)
+        return Val(nodes.unary("neg", stored, value.text, self.scope.at), value.ty, None, None, value.pure)
 
     def arithmetic(self, operator, one, two, node):
         """An operator on two values, in the type that NumPy 2 gives the result."""
@@ -66,7 +70,7 @@ class Operators:
         if one.foldable and two.foldable:
             return self.fold(operator, one, two, node)
         if one.ty == "bool" and two.ty == "bool" and operator in ("and", "or", "xor"):
-            return Val(nodes.binary(operator, "bool", one.text, two.text, self.at), "bool", None, None, one.pure and two.pure)
+            return Val(nodes.binary(operator, "bool", one.text, two.text, self.scope.at), "bool", None, None, one.pure and two.pure)
         if one.ty == "bool":
             one = self.cast(one, self.counted_as(two))
         if two.ty == "bool":
@@ -102,7 +106,7 @@ class Operators:
 
     def operation(self, operator, one, two, ty, high=None):
         """The node of an operator on two values in type `ty`; `high` bounds the result."""
-        return Val(nodes.binary(operator, STORED[ty], self.to(one, ty), self.to(two, ty), self.at), ty, None, high, one.pure and two.pure)
+        return Val(nodes.binary(operator, STORED[ty], self.to(one, ty), self.to(two, ty), self.scope.at), ty, None, high, one.pure and two.pure)
 
     def fold(self, operator, one, two, node):
         """The result for two known numbers."""
@@ -113,11 +117,11 @@ class Operators:
         except (ArithmeticError, ValueError, TypeError) as error:
             raise self.error(node, f"{error}") from None
         if isinstance(result, bool):
-            return number(result, "bool", self.at)
+            return number(result, "bool", self.scope.at)
         if isinstance(result, int):
             return self.integer(result, node)
         if isinstance(result, float):
-            return number(result, "wf", self.at)
+            return number(result, "wf", self.scope.at)
         raise self.error(node, f"the result {result} is no real number")
 
     def bitwise(self, operator, one, two, ty, node):
@@ -137,17 +141,17 @@ class Operators:
                 return self.operation(operator, one, two, ty, high)
         # A shift by the width or more leaves zero, or the sign.
         one, two = self.reusable(one), self.reusable(two)
-        fits = nodes.comparison("lt", self.to(two, "u64"), nodes.literal("u64", width, self.at), self.at)
+        fits = nodes.comparison("lt", self.to(two, "u64"), nodes.literal("u64", width, self.scope.at), self.scope.at)
         shifted = self.operation(operator, one, two, ty).text
         stored = STORED[ty]
-        rest = nodes.literal(stored, 0, self.at)
+        rest = nodes.literal(stored, 0, self.scope.at)
         if operator == "shr" and is_signed(ty):
-            rest = nodes.binary("shr", stored, self.to(one, ty), nodes.literal(stored, width - 1, self.at), self.at)
-        return Val(nodes.select(stored, fits, shifted, rest, self.at), ty, None, None)
+            rest = nodes.binary("shr", stored, self.to(one, ty), nodes.literal(stored, width - 1, self.scope.at), self.scope.at)
+        return Val(nodes.select(stored, fits, shifted, rest, self.scope.at), ty, None, None)
 
     def floor_division(self, operator, one, two, ty, node):
         """Python's `//`, towards minus infinity, and `%`, with the sign of the divisor."""
-        at, stored = self.at, STORED[ty]
+        at, stored = self.scope.at, STORED[ty]
         if is_float(ty):
             one, two = self.reusable(self.cast(one, stored)), self.reusable(self.cast(two, stored))
             rest = self.set_temporary(Val(nodes.binary("rem", stored, one.text, two.text, at), stored))
@@ -200,7 +204,7 @@ class Operators:
         if is_float(ty):
             if two.const == 2:
                 value = self.reusable(self.cast(one, STORED[ty]))
-                return Val(nodes.binary("mul", STORED[ty], value.text, value.text, self.at), ty)
+                return Val(nodes.binary("mul", STORED[ty], value.text, value.text, self.scope.at), ty)
             ty = "wf" if ty == "wf" else ty
             return self.function_node("pow", (one, two), ty)
         if two.const is None:
@@ -209,7 +213,7 @@ class Operators:
             raise self.error(node, f"an integer to the power of {two.const}: write `float(x) ** {two.const}`")
         if two.const > 64:
             raise self.error(node, f"an integer to the power of {two.const}: 64 is the most")
-        result, base, exponent = number(1, ty, self.at), self.reusable(self.cast(one, STORED[ty])), two.const
+        result, base, exponent = number(1, ty, self.scope.at), self.reusable(self.cast(one, STORED[ty])), two.const
         while exponent:
             if exponent & 1:
                 result = base if result.const == 1 else self.set_temporary(self.operation("mul", result, base, ty))
@@ -222,4 +226,4 @@ class Operators:
         """The node of a function of numbers in type `ty`."""
         stored = STORED[ty]
         texts = [self.to(value, ty) for value in values]
-        return Val(nodes.function(function, stored, texts, self.at), ty, None, None, all(value.pure for value in values))
+        return Val(nodes.function(function, stored, texts, self.scope.at), ty, None, None, all(value.pure for value in values))

@@ -1,14 +1,18 @@
 """The order of evaluation, which is Python's: operands are evaluated from left to right.
 
-An expression may need statements of its own, which go to `self.out` first. The values of earlier
-operands are then read into temporary variables before these statements.
+An expression may need statements of its own, which go to the scope's `statements` first. The values
+of earlier operands are then read into temporary variables before these statements.
 """
 
 from . import nodes
+from .state import Scope
 
 
 class Order:
     """Methods of the compiler that keep Python's order of evaluation."""
+
+    __slots__ = ()
+    scope: Scope
 
     def operands(self, expressions, ask=None):
         """Values from left to right: an earlier one is read before a later one has effects.
@@ -17,32 +21,28 @@ class Order:
         """
         found = []
         for node in expressions:
-            start = len(self.out)
+            start = len(self.scope.statements)
             value = (ask or self.value)(node)
-            if len(self.out) != start:
+            if len(self.scope.statements) != start:
                 self.spill(found, start)
             found.append(value)
         return found
 
     def spill(self, values, start):
         """Reads values into temporary variables, before the statements from `start` on."""
-        later = self.out[start:]
-        del self.out[start:]
+        later = self.scope.statements[start:]
+        del self.scope.statements[start:]
         for place, value in enumerate(values):
             if not value.pure and value.const is None:
                 values[place] = self.set_temporary(value)
-        self.out.extend(later)
+        self.scope.statements.extend(later)
 
     def with_own_statements(self, call):
         """The result of a call of the compiler, and the statements that it needs first."""
-        kept, self.out = self.out, []
-        self.depth += 1
-        known = set(self.known)
-        found = call()
-        self.known = known
-        self.depth -= 1
-        first, self.out = self.out, kept
-        return found, first
+        outer = self.scope.begin_block()
+        result = call()
+        statements, _ = self.scope.end_block(outer)
+        return result, statements
 
     def reusable(self, value):
         """A value whose text may be used twice, in a temporary variable if needed."""

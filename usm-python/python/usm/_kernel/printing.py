@@ -9,7 +9,9 @@ import builtins
 import math
 
 from . import nodes
-from .keys import FROM_ARRAY
+from .signature import Signature
+from .source import Source
+from .state import Draft, Facts, Lines, Scope
 from .types import STORED, is_float
 from .values import Static, Tup
 
@@ -23,6 +25,14 @@ _COLUMNS = {"u32": ("u4", "I"), "i64": ("i8", "q"), "f32": ("f4", "f"), "f64": (
 
 class Printing:
     """Methods of the compiler for `print`."""
+
+    __slots__ = ()
+    source: Source
+    signature: Signature
+    facts: Facts
+    draft: Draft
+    lines: Lines
+    scope: Scope
 
     def print_line(self, node):
         """A call of `print`."""
@@ -38,8 +48,8 @@ class Printing:
                 parts.append(words["sep"])
             self.print_part(one, parts, counts)
         parts.append(words["end"])
-        self.store_line(len(self.prints), [part for part in parts if not isinstance(part, str)])
-        self.prints.append([part if isinstance(part, str) else part[1:] for part in parts])
+        self.store_line(len(self.lines.prints), [part for part in parts if not isinstance(part, str)])
+        self.lines.prints.append([part if isinstance(part, str) else part[1:] for part in parts])
         return Static(None)
 
     def print_part(self, node, parts, counts):
@@ -93,44 +103,42 @@ class Printing:
 
     def store_line(self, number, values):
         """Stores the number of a `print`, the item and the values in the next line, if any."""
-        at = self.at
+        at = self.scope.at
         slot = self.temporary("u32")
         line = nodes.cast("u64", nodes.variable("u32", slot, at), at)
         item = nodes.query("global-id", "u64", 0, at)
-        for dimension in range(1, self.dimensions):
+        for dimension in range(1, self.signature.dimensions):
             item = nodes.binary("mul", "u64", item, nodes.query("global-size", "u64", dimension, at), at)
             item = nodes.binary("add", "u64", item, nodes.query("global-id", "u64", dimension, at), at)
         cells = [("i64", 0, nodes.literal("i64", number, at)), ("i64", 1, nodes.cast("i64", item, at))]
         cells += [(column, place, self.to(value, column)) for value, _, column, place, _ in values]
         counter = self.log_array("u32", 1)
-        self.out.append(nodes.atomic("add", counter, nodes.literal("u64", 0, at), nodes.literal("u32", 1, at), slot, at))
+        self.emit(nodes.atomic("add", counter, nodes.literal("u64", 0, at), nodes.literal("u32", 1, at), slot, at))
         stores = []
         for column, place, text in cells:
             array = self.log_array(column, place + 1)
             stores.append(nodes.store(array, nodes.binary("add", "u64", nodes.literal("u64", place * LINES, at), line, at), text, at))
-        self.out.append(nodes.branch(nodes.comparison("lt", line, nodes.literal("u64", LINES, at), at), nodes.block(stores), nodes.EMPTY, at))
+        self.emit(nodes.branch(nodes.comparison("lt", line, nodes.literal("u64", LINES, at), at), nodes.block(stores), nodes.EMPTY, at))
 
     def log_array(self, ty, columns):
         """The number of the array for a type, which has at least so many columns."""
-        known = self.logs.get(ty)
+        known = self.lines.arrays.get(ty)
         if known is None:
-            argument = self.argument_count + len(self.logs)
+            argument = self.signature.argument_count + len(self.lines.arrays)
             # The name says that each line has one writer.
-            array = self.new_array(f"print {ty}", ty, "param", argument)
-            self.parameters.append(nodes.array_parameter(array))
-            self.sources.append((FROM_ARRAY, argument, 0))
-            self.stored.add(argument)
+            array = self.draft.array_of_argument(f"print {ty}", ty, argument, self.scope.at)
+            self.draft.stored.add(argument)
             if ty == "u32":
-                self.atomics.add(argument)
-            known = self.logs[ty] = [array, 0]
+                self.facts.atomics.add(argument)
+            known = self.lines.arrays[ty] = [array, 0]
         known[1] = max(known[1], columns)
         return known[0]
 
     def log(self):
         """What a launch needs to print, or None."""
-        if not self.logs:
+        if not self.lines.arrays:
             return None
-        return Log(self.source.function.__name__, self.prints, {ty: columns for ty, (_, columns) in self.logs.items()})
+        return Log(self.source.function.__name__, self.lines.prints, {ty: columns for ty, (_, columns) in self.lines.arrays.items()})
 
 
 class Log:

@@ -6,85 +6,28 @@ The nodes have no structures. A field of an array of structures is an array over
 import ast
 
 from . import nodes
-from .keys import FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, RECORD, RECORDS, TUPLE
+from .keys import FROM_SCALAR
+from .slices import WHOLE
+from .state import Draft, Scope
 from .types import BITS, COMPUTED, SCALARS
 from .values import Arr, Cpx, Rec, Slice, Static, Tup, Val, number
-
-
-class Layout:
-    """A structure in a key: the word of its kind, its bytes, and its fields in their order.
-
-    Fields are a `Leaf` each, or the fields of a structure inside.
-    """
-
-    __slots__ = ("count", "fields", "head", "size")
-
-    def __init__(self, head, size, count):
-        self.head = head
-        self.size = size
-        self.count = count
-        self.fields = {}
-
-
-class Leaf:
-    """A field that is a number or an array of numbers: its place among the fields, and its type."""
-
-    __slots__ = ("inner", "place", "sort")
-
-    def __init__(self, place, sort, inner):
-        self.place = place
-        self.sort = sort
-        self.inner = inner
-
-
-def sorts_of(words):
-    """The sorts of arguments in the words of a key: a number, a `Layout`, or a list for a tuple."""
-    words = iter(words)
-    return [sort_of(word, words) for word in words]
-
-
-def sort_of(word, words):
-    """The sort that begins with a word and goes on with further words."""
-    kind = word >> 24
-    if kind == TUPLE:
-        return [sort_of(next(words), words) for _ in range(next(words))]
-    if kind not in (RECORDS, RECORD):
-        return word
-    layout = Layout(word, next(words), next(words))
-    for place in range(layout.count):
-        sort, length = next(words), next(words)
-        name = b"".join(next(words).to_bytes(4, "little") for _ in range(-(-length // 4)))[:length].decode()
-        fields = layout.fields
-        *within, last = name.split("\n")
-        for one in within:
-            fields = fields.setdefault(one, {})
-        fields[last] = Leaf(place, sort, [next(words) for _ in range(sort >> 16)])
-    return layout
-
-
-def count_of(sort):
-    """The number of arguments that a launch has for a sort."""
-    if sort.__class__ is list:
-        return sum(map(count_of, sort))
-    return sort.count if sort.__class__ is Layout else 1
 
 
 class Structures:
     """Methods of the compiler for structures."""
 
+    __slots__ = ()
+    draft: Draft
+    scope: Scope
+
     def parameter_structures(self, name, argument, layout):
         """An argument that is an array of structures. Its first field is this argument."""
-        at, extents = self.at, []
-        for dimension in range(layout.head >> 16 & 0xFF):
-            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, argument, dimension))
-            extents.append(Val(nodes.cast("i64", text, at), "i64", None, MOST))
+        extents = self.parameter_extents(name, argument, layout.head >> 16 & 0xFF)
         found = Arr(name, ("structures", argument), None, extents, "param", argument)
         found.fields, found.layout = layout.fields, layout
         if layout.head >> 8 & 1:
             # In structures.
-            strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, argument, d)) for d in range(len(extents))]
-            found.strides = [nodes.cast("u64", stride, at) for stride in strides]
-            found.offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, argument, 0))
+            found.strides, found.offset = self.parameter_strides(name, argument, len(extents))
         return found
 
     def parameter_record(self, name, argument, fields):
@@ -108,10 +51,8 @@ class Structures:
         """A field of an argument by value that is an array."""
         is_complex = bool(leaf.sort >> 10 & 1)
         ty = SCALARS[leaf.sort & 0xFF]
-        array = self.new_array(name, ty, "param", argument, is_complex)
-        self.parameters.append(nodes.array_parameter(array))
-        self.sources.append((FROM_ARRAY, argument, 0))
-        extents = [number(extent, "wi", self.at) for extent in leaf.inner]
+        array = self.draft.array_of_argument(name, ty, argument, self.scope.at, is_complex)
+        extents = [number(extent, "wi", self.scope.at) for extent in leaf.inner]
         return Arr(name, array, ty, extents, "constant", argument, is_complex=is_complex)
 
     def field(self, array, name, node):
@@ -122,13 +63,13 @@ class Structures:
         if array.whole is not None:
             base = self.field(array.whole, name, node)
             extra = base.extents[len(array.whole.extents) :]
-            return self.part(base, array.extents + extra, array.taken + [Slice(number(0, "wi", self.at), extent, -1) for extent in extra])
+            return self.part(base, array.extents + extra, array.indices + [Slice(number(0, "wi", self.scope.at), extent, WHOLE) for extent in extra])
         # By the fields themselves: a name may have a dot.
         key = array.number, id(array.fields), name
-        found = self.fields.get(key)
+        found = self.draft.fields.get(key)
         if found is None:
             found = self.nested(array, name, inner) if inner.__class__ is dict else self.leaf(array, name, inner)
-            self.fields[key] = found
+            self.draft.fields[key] = found
         return found
 
     def nested(self, array, name, fields):
@@ -140,12 +81,10 @@ class Structures:
 
     def leaf(self, array, name, leaf):
         """The array of a field that is no structure; it is a parameter if the kernel names it."""
-        layout, argument, at = array.layout, array.argument + leaf.place, self.at
+        layout, argument, at = array.layout, array.argument + leaf.place, self.scope.at
         ty, is_complex = SCALARS[leaf.sort & 0xFF], bool(leaf.sort >> 10 & 1)
         name = f"{array.name}.{name}"
-        number_of_array = self.new_array(name, ty, "param", argument, is_complex)
-        self.parameters.append(nodes.array_parameter(number_of_array))
-        self.sources.append((FROM_ARRAY, argument, 0))
+        number_of_array = self.draft.array_of_argument(name, ty, argument, at, is_complex)
         inner = [number(extent, "wi", at) for extent in leaf.inner]
         offset, strides = None, []
         step = structure = nodes.literal("u64", layout.size * 8 // BITS[ty], at)
@@ -170,7 +109,7 @@ class Structures:
         if found.fields is not None or found.extents or array.extents:
             return found
         index = self.element_place(found, [], [], node)
-        return self.loaded(found, index, self.place_of(node))
+        return self.loaded(found, index, self.scope.place_of(node))
 
     def record_field(self, record, name, node):
         """The value of a field of an argument by value."""
@@ -272,7 +211,7 @@ class Structures:
                 leaves += more
                 continue
             if item.__class__ is Arr and fields is not None:
-                item = self.loaded(item, self.element_place(item, [], [], node), self.at)
+                item = self.loaded(item, self.element_place(item, [], [], node), self.scope.at)
             leaves.append(((*path, name), item))
         return leaves
 

@@ -3,12 +3,18 @@
 import ast
 
 from . import nodes
+from .state import Draft, Facts, Scope
 from .types import STORED
 from .values import Arr, Pack, Static, Tup, Val, number
 
 
 class Tuples:
     """Methods of the compiler for tuples."""
+
+    __slots__ = ()
+    facts: Facts
+    draft: Draft
+    scope: Scope
 
     # Taking apart and binding.
 
@@ -31,20 +37,20 @@ class Tuples:
         """The elements of an array of one dimension whose length is known, as a tuple."""
         items = []
         for place in range(array.extents[0].const):
-            index = self.element_place(array, [number(place, "wi", self.at)], [node], node)
-            items.append(self.loaded(array, index, self.at))
+            index = self.element_place(array, [number(place, "wi", self.scope.at)], [node], node)
+            items.append(self.loaded(array, index, self.scope.at))
         return Tup(items)
 
     def bind_tuple(self, name, known, found, node):
         """Sets a variable that is a tuple: all its numbers, after they are read."""
-        key = f"{self.frame.key}.{name}"
-        if key in self.packs and self.packs[key].is_complex:
+        key = f"{self.scope.frame.key}.{name}"
+        if key in self.facts.packs and self.facts.packs[key].is_complex:
             raise self.error(node, f"`{name}` is complex elsewhere: take another name for a tuple")
         if known is not None and known.count != len(found.items):
             raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
         for place, item in enumerate(self.copied(found).items):
             self.assign(f"{name}.{place}", item, node)
-        self.frame.names[name] = self.packs[key] = Pack(key, len(found.items))
+        self.scope.frame.names[name] = self.facts.packs[key] = Pack(key, len(found.items))
 
     # Items.
 
@@ -66,10 +72,10 @@ class Tuples:
         first = numbers[0]
         for other in numbers[1:]:
             first = Val(first.text, self.common_type(first, other, node, "beside"))
-        ty, at, name = STORED[first.ty], self.at, ast.unparse(node.value)
-        array = Arr(name, self.new_array(name, ty, nodes.private_space(len(numbers))), ty, [number(len(numbers), "wi", at)], "private")
+        ty, at, name = STORED[first.ty], self.scope.at, ast.unparse(node.value)
+        array = Arr(name, self.draft.new_array(name, ty, nodes.private_space(len(numbers)), at), ty, [number(len(numbers), "wi", at)], "private")
         for index, value in enumerate(numbers):
-            self.out.append(nodes.store(array.number, nodes.literal("u64", index, at), self.to(value, ty), at))
+            self.emit(nodes.store(array.number, nodes.literal("u64", index, at), self.to(value, ty), at))
         return self.loaded(array, self.element_place(array, [place], [node.slice], node), at)
 
     def number_or_tuple(self, node):
@@ -91,7 +97,7 @@ class Tuples:
         names = [self.temporary(ty) for ty in types]
         texts = []
         for statements, values in ((first, items[0]), (second, items[1])):
-            sets = [nodes.set_variable(name, self.to(value, ty), self.at) for name, value, ty in zip(names, values, types)]
+            sets = [nodes.set_variable(name, self.to(value, ty), self.scope.at) for name, value, ty in zip(names, values, types)]
             texts.append(nodes.block([*statements, *sets]))
-        self.out.append(nodes.branch(condition.text, texts[0], texts[1], self.at))
-        return Tup([Val(nodes.variable(STORED[ty], name, self.at), ty) for name, ty in zip(names, types)])
+        self.emit(nodes.branch(condition.text, texts[0], texts[1], self.scope.at))
+        return Tup([Val(nodes.variable(STORED[ty], name, self.scope.at), ty) for name, ty in zip(names, types)])

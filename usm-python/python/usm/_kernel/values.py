@@ -59,9 +59,8 @@ class Arr:
     ``home`` their number, their name and the number of their dimensions.
 
     ``extents`` are values, in elements. ``strides``, in elements or in parts, are None for a dense
-    array. A
-    part of an array has its ``whole``, and in ``taken`` for each dimension of it an index or a
-    `Slice`.
+    array. A part of an array has its ``whole``, and in ``indices`` for each dimension of it an
+    index or a `Slice`.
     """
 
     __slots__ = (
@@ -69,6 +68,7 @@ class Arr:
         "extents",
         "fields",
         "home",
+        "indices",
         "is_complex",
         "kind",
         "layout",
@@ -76,7 +76,6 @@ class Arr:
         "number",
         "offset",
         "strides",
-        "taken",
         "ty",
         "whole",
     )
@@ -92,7 +91,7 @@ class Arr:
         self.offset = offset
         self.is_complex = is_complex
         self.whole = None
-        self.taken = None
+        self.indices = None
         self.fields = self.home = self.layout = None
 
 

@@ -3,6 +3,9 @@
 from . import nodes
 from .keys import MOST
 from .names import SHUFFLES
+from .signature import Signature
+from .source import Source
+from .state import Scope
 from .types import STORED, is_int
 from .values import Static, Val
 
@@ -16,6 +19,11 @@ QUERIES = {
 class WorkItems:
     """Methods of the compiler for ids, sizes, barriers and collectives."""
 
+    __slots__ = ()
+    source: Source
+    signature: Signature
+    scope: Scope
+
     def id_or_size(self, name, node):
         """A call such as `usm.get_global_id(0)`."""
         return self.id_or_size_node(QUERIES[name], name, node)
@@ -27,9 +35,9 @@ class WorkItems:
             raise self.error(node, f"`{name}` has a literal as its dimension")
         if not 0 <= dimension < 3:
             raise self.error(node, f"dimension {dimension}: a range has at most three, 0 to 2")
-        if dimension >= self.dimensions:
-            raise self.error(node, f"dimension {dimension} of a range with {self.dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
-        return Val(nodes.cast("i64", nodes.query(query, "u64", dimension, self.at), self.at), "i64", None, MOST)
+        if dimension >= self.signature.dimensions:
+            raise self.error(node, f"dimension {dimension} of a range with {self.signature.dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
+        return Val(nodes.cast("i64", nodes.query(query, "u64", dimension, self.scope.at), self.scope.at), "i64", None, MOST)
 
     def barrier(self, name, node):
         """`usm.barrier` or `usm.mem_fence`."""
@@ -38,31 +46,31 @@ class WorkItems:
         flags = self.value(node.args[0]).const if node.args else 3
         if type(flags) is not int or not 0 <= flags <= 3:
             raise self.error(node, f"the flags of `{name}` are CLK_LOCAL_MEM_FENCE, CLK_GLOBAL_MEM_FENCE, or both by `|`")
-        self.out.append(nodes.fence("barrier" if name == "barrier" else "fence", flags, self.at))
+        self.emit(nodes.fence("barrier" if name == "barrier" else "fence", flags, self.scope.at))
         return Static(None)
 
     def collective(self, space, function, node):
         """A function of `usm.group` or `usm.sub_group`."""
-        at, of_sub_group = self.at, space == "sub_group"
+        at, of_sub_group = self.scope.at, space == "sub_group"
         size = self.source.sub_group if of_sub_group else None
         if of_sub_group and function in ("size", "id", "local_id", "count"):
             self.given_arguments(node, 0)
             found = self.temporary("u64")
-            self.out.append(nodes.sub_group_query(size, function.replace("_", "-"), found, at))
+            self.emit(nodes.sub_group_query(size, function.replace("_", "-"), found, at))
             return Val(nodes.cast("i64", nodes.variable("u64", found, at), at), "i64", None, MOST)
         if of_sub_group and function in SHUFFLES:
             value, lane = self.given_arguments(node, 2)
             if not is_int(lane.ty):
                 raise self.error(node, f"the lane of `{function}` is an integer")
             found = self.temporary(value.ty)
-            self.out.append(nodes.shuffle(size, SHUFFLES[function], found, value.text, self.to(lane, "u64"), at))
+            self.emit(nodes.shuffle(size, SHUFFLES[function], found, value.text, self.to(lane, "u64"), at))
             return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
         if function == "broadcast":
             value, item = self.given_arguments(node, 2)
             if not is_int(item.ty):
                 raise self.error(node, "the item of `broadcast` is an integer: a linear local id")
             found = self.temporary(value.ty)
-            self.out.append(nodes.broadcast(found, value.text, self.to(item, "u64"), at))
+            self.emit(nodes.broadcast(found, value.text, self.to(item, "u64"), at))
             return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
         if function in ("any", "all"):
             if len(node.args) != 1:
@@ -75,5 +83,5 @@ class WorkItems:
             if value.ty == "bool":
                 value = self.cast(value, "i64")
         found = self.temporary(value.ty)
-        self.out.append(nodes.collect(how, by, found, value.text, at, size))
+        self.emit(nodes.collect(how, by, found, value.text, at, size))
         return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
