@@ -206,9 +206,9 @@ class Reduce:
 
     def __call__(self, arr, size=None, res=None, init=0, stream=0):
         from ._algorithms.reduce import launch_reduction
-        from ._algorithms.run import Run, flat, given_array
+        from ._algorithms.run import Run, as_array, flat
 
-        given = given_array(arr.array if isinstance(arr, DeviceNDArray) else arr, "arr")
+        given = as_array(arr.array if isinstance(arr, DeviceNDArray) else arr, "arr")
         given = flat(given)[:size] if size is not None else flat(given)
         value = init
         if given.size:

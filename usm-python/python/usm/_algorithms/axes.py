@@ -28,10 +28,10 @@ def axes_of(axes, ndim):
     """The axes of a reduction in ascending order, counted from the front; None are all of them."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = [axis_of(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
-    if len(set(chosen)) < len(chosen):
+    numbers = [axis_of(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    if len(set(numbers)) < len(numbers):
         raise RequestError(f"axis={tuple(axes)} names an axis twice")
-    return tuple(sorted(chosen))
+    return tuple(sorted(numbers))
 
 
 def without(shape, axes, keepdims):

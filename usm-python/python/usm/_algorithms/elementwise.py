@@ -13,8 +13,8 @@ from .._kernel.source import Source
 from .._kernel.types import COMPLEX, NAMES, SCALARS, STORED, of_dtype
 from .._usm import Array, DType, Event
 from ..errors import RequestError
-from .run import Run, check_elements, common_queue, given_array, place_of_work, result_array
-from .text import Text, defined
+from .run import Run, as_array, check_elements, common_queue, place_of_work, result_array
+from .text import Text, define
 
 #: The most dimensions of a range of work-items.
 _MOST_DIMENSIONS = 3
@@ -33,13 +33,13 @@ class Elementwise:
 
     def __init__(self, text: str, names: str | Iterable[str] | None = None) -> None:
         self._text = Text(text, "elementwise")
-        found = self._text.names
+        free_names = self._text.names
         if names is None:
-            names = found
+            names = free_names
         elif isinstance(names, str):
             names = names.replace(",", " ").split()
         self.names: tuple[str, ...] = tuple(names)
-        for name in found:
+        for name in free_names:
             if name not in self.names:
                 raise self._text.error(f"unknown name `{name}`: {', '.join(self.names) or 'none'} are named")
         for name in self.names:
@@ -61,82 +61,82 @@ class Elementwise:
         return f"usm.elementwise({self.text!r})"
 
     def __call__(
-        self, *arguments: Any, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True, **named: Any
+        self, *arguments: Any, out: Any = None, after: Event | Iterable[Event] = (), wait: bool = True, **keywords: Any
     ) -> Array:
         plan = None
-        if not named and len(arguments) == len(self.names):
+        if not keywords and len(arguments) == len(self.names):
             # Usual calls repeat: the last ones over whole arrays of one shape are known.
-            kinds = tuple([(one.dtype, one.shape, one.is_c_contiguous) if one.__class__ is Array else one.__class__ for one in arguments])
+            kinds = tuple([(argument.dtype, argument.shape, argument.is_c_contiguous) if argument.__class__ is Array else argument.__class__ for argument in arguments])
             plan = self._plans.get(kinds)
         if plan is not None:
             launch, dtype, shape = plan
-            found = [one for one in arguments if one.__class__ is Array]
-            result = result_array(out, shape, dtype, found, common_queue(found))
+            operands = [argument for argument in arguments if argument.__class__ is Array]
+            result = result_array(out, shape, dtype, operands, common_queue(operands))
             if result.is_c_contiguous:
                 run = Run(result.queue, after)
-                work = place_of_work(out, result, found)
-                flat = [one.reshape(one.size) if one.__class__ is Array else one for one in (work, *arguments)]
+                work = place_of_work(out, result, operands)
+                flat = [argument.reshape(argument.size) if argument.__class__ is Array else argument for argument in (work, *arguments)]
                 run.submit(launch, *flat)
                 return run.finish(result, wait, work)
-        given = self._arguments(arguments, named)
-        arrays = [one.__class__ is Array for one in given]
-        found = [one for one in given if one.__class__ is Array]
-        if not found:
+        values = self._arguments(arguments, keywords)
+        arrays = [argument.__class__ is Array for argument in values]
+        operands = [argument for argument in values if argument.__class__ is Array]
+        if not operands:
             raise TypeError(f"{self!r} of numbers alone: an array is needed")
-        shape = broadcast_shape([array.shape for array in found], self)
-        dtype = self._result_type(given, arrays)
-        result = result_array(out, shape, dtype, found, common_queue(found))
+        shape = broadcast_shape([array.shape for array in operands], self)
+        dtype = self._result_type(values, arrays)
+        result = result_array(out, shape, dtype, operands, common_queue(operands))
         run = Run(result.queue, after)
-        work = place_of_work(out, result, found)
+        work = place_of_work(out, result, operands)
         if result.size:
-            launch = self._launch(run, work, given, arrays)
+            launch = self._launch(run, work, values, arrays)
             # Another number of NumPy has the class of an array.
-            is_usual = not named and all(one.__class__ in (Array, *_PLAIN) for one in arguments)
+            is_usual = not keywords and all(argument.__class__ in (Array, *_PLAIN) for argument in arguments)
             if launch is not None and is_usual:
                 if len(self._plans) >= _MOST_PLANS:
                     self._plans.clear()
                 self._plans[kinds] = launch, dtype, shape
         return run.finish(result, wait, work)
 
-    def _arguments(self, arguments, named):
+    def _arguments(self, arguments, keywords):
         """The arguments in the order of the names, arrays as `usm.Array`."""
         if len(arguments) > len(self.names):
             raise TypeError(f"{self!r} has {len(self.names)} arguments ({', '.join(self.names)}), {len(arguments)} are given")
-        given = dict(zip(self.names, arguments))
-        for name, value in named.items():
+        entries = dict(zip(self.names, arguments))
+        for name, value in keywords.items():
             if name not in self.names:
                 raise TypeError(f"{self!r} has no argument {name!r}: {', '.join(self.names)} are its arguments")
-            if name in given:
+            if name in entries:
                 raise TypeError(f"{self!r} has two values of the argument {name!r}")
-            given[name] = value
-        lacking = [name for name in self.names if name not in given]
-        if lacking:
-            raise TypeError(f"{self!r} lacks the argument{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+            entries[name] = value
+        absent_names = [name for name in self.names if name not in entries]
+        if absent_names:
+            raise TypeError(f"{self!r} lacks the argument{'s' * (len(absent_names) > 1)} {', '.join(absent_names)}")
         values = []
         for name in self.names:
-            value = given[name]
+            value = entries[name]
             is_number = isinstance(value, _PLAIN) or (hasattr(value, "dtype") and getattr(value, "shape", None) == () and not isinstance(value, Array))
-            values.append(value if is_number else given_array(value, name, takes_complex=True))
+            values.append(value if is_number else as_array(value, name, takes_complex=True))
         return values
 
-    def _result_type(self, given, arrays):
+    def _result_type(self, values, arrays):
         """The type of the expression for these arguments, by the rules of NumPy 2."""
-        names = tuple(one.dtype.name if is_array else type_of_number(one) for one, is_array in zip(given, arrays))
+        names = tuple(value.dtype.name if is_array else type_of_number(value) for value, is_array in zip(values, arrays))
         # Python's numbers take the arrays' type, NumPy's have their own.
-        key = names, tuple(type(one) in _PLAIN for one in given)
+        key = names, tuple(type(value) in _PLAIN for value in values)
         dtype = self._types.get(key)
         if dtype is None:
             _, source, variable = self._kernel(tuple(arrays), 1)
             words = [1, ARRAY << 24 | 1 << 16 | type_key("c128")]
-            for one, is_array in zip(given, arrays):
-                element = type_key(of_dtype(one.dtype) if is_array else names[len(words) - 2])
+            for value, is_array in zip(values, arrays):
+                element = type_key(of_dtype(value.dtype) if is_array else names[len(words) - 2])
                 words.append(ARRAY << 24 | 1 << 16 | element if is_array else SCALAR << 24 | element)
             compiler = Compiler(source, words)
             compiler.make()
-            found = type_of_variable(compiler, variable)
-            numbers = [SCALARS[word & 0xFF] for one, word in zip(given, words[2:]) if type(one) not in _PLAIN]
-            half = half_of(numbers) if found == "f32" and not self._text.casts else None
-            dtype = self._types[key] = DType(NAMES[half or found])
+            ty = type_of_variable(compiler, variable)
+            numbers = [SCALARS[word & 0xFF] for value, word in zip(values, words[2:]) if type(value) not in _PLAIN]
+            half = half_of(numbers) if ty == "f32" and not self._text.casts else None
+            dtype = self._types[key] = DType(NAMES[half or ty])
         return dtype
 
     def _kernel(self, arrays, dimensions, broadcast=None):
@@ -146,51 +146,51 @@ class Elementwise:
         """
         key = arrays, dimensions, broadcast
         with self._lock:
-            found = self._kernels.get(key)
-            if found is None:
-                found = self._kernels[key] = self._make(arrays, dimensions, broadcast)
-        return found
+            entry = self._kernels.get(key)
+            if entry is None:
+                entry = self._kernels[key] = self._make(arrays, dimensions, broadcast)
+        return entry
 
     def _make(self, arrays, dimensions, broadcast):
         out, result, module, place = (free_name(name, self.names) for name in ("out", "result", "usm", "i"))
         ids = [place] if dimensions == 1 else [free_name(f"i{dimension}", self.names) for dimension in range(dimensions)]
-        replaced, number = {}, 0
+        texts, number = {}, 0
         for name, is_array in zip(self.names, arrays):
             if is_array:
                 zeros = broadcast[number] if broadcast else (False,) * dimensions
-                replaced[name] = f"{name}[{', '.join('0' if zero else one for one, zero in zip(ids, zeros))}]"
+                texts[name] = f"{name}[{', '.join('0' if zero else index for index, zero in zip(ids, zeros))}]"
                 number += 1
-        expression = ast.unparse(_Elements(replaced).visit(ast.parse(self.text, mode="eval")))
+        expression = ast.unparse(_Elements(texts).visit(ast.parse(self.text, mode="eval")))
         lines = [f"def elementwise({', '.join((out, *self.names))}):"]
-        lines += [f"    {one} = {module}.get_global_id({dimension})" for dimension, one in enumerate(ids)]
+        lines += [f"    {index} = {module}.get_global_id({dimension})" for dimension, index in enumerate(ids)]
         lines += [f"    {result} = {expression}", f"    {out}[{', '.join(ids)}] = {result}"]
-        function = defined("elementwise", self.text, lines)
+        function = define("elementwise", self.text, lines)
         function.__globals__[module] = sys.modules[__package__.partition(".")[0]]
         return kernel(function), Source(function), result
 
-    def _launch(self, run, result, given, arrays):
+    def _launch(self, run, result, values, arrays):
         """Launches for any shapes. Returns the launch, if it was one over flat arrays."""
-        found = [one for one, is_array in zip(given, arrays) if is_array]
-        flat = all(array.is_c_contiguous and array.shape == result.shape for array in [*found, result])
+        operands = [value for value, is_array in zip(values, arrays) if is_array]
+        flat = all(array.is_c_contiguous and array.shape == result.shape for array in [*operands, result])
         if flat:
             kernel, _, _ = self._kernel(tuple(arrays), 1)
-            parts = [one.reshape(one.size) if is_array else one for one, is_array in zip(given, arrays)]
+            parts = [value.reshape(value.size) if is_array else value for value, is_array in zip(values, arrays)]
             launch = kernel[result.size]
             run.submit(launch, result.reshape(result.size), *parts)
             return launch
         if result.ndim > _MOST_DIMENSIONS:
             for place in range(result.shape[0]):
-                inner = [row_of(one, place, result.ndim) if is_array else one for one, is_array in zip(given, arrays)]
+                inner = [row_of(value, place, result.ndim) if is_array else value for value, is_array in zip(values, arrays)]
                 self._launch(run, result[place], inner, arrays)
             return None
         dimensions = max(result.ndim, 1)
         target = result if result.ndim else result.reshape(1)
-        shaped = [widened(one, dimensions) if is_array else one for one, is_array in zip(given, arrays)]
+        views = [widened(value, dimensions) if is_array else value for value, is_array in zip(values, arrays)]
         broadcast = tuple(
-            tuple(extent == 1 != whole for extent, whole in zip(one.shape, target.shape)) for one, is_array in zip(shaped, arrays) if is_array
+            tuple(extent == 1 != whole for extent, whole in zip(value.shape, target.shape)) for value, is_array in zip(views, arrays) if is_array
         )
         kernel, _, _ = self._kernel(tuple(arrays), dimensions, broadcast)
-        run.launch(kernel, Range(*target.shape), target, *shaped)
+        run.launch(kernel, Range(*target.shape), target, *views)
         return None
 
 
@@ -208,13 +208,13 @@ class _Elements(ast.NodeTransformer):
         # The function's name is no element, but a method is one of a number.
         if isinstance(node.func, ast.Attribute):
             node.func = self.visit(node.func)
-        node.args = [self.visit(one) for one in node.args]
+        node.args = [self.visit(argument) for argument in node.args]
         return node
 
 
-def free_name(name, taken):
+def free_name(name, names):
     """A name that none of the others is."""
-    while name in taken:
+    while name in names:
         name += "_"
     return name
 
@@ -242,7 +242,7 @@ def type_of_variable(compiler, name):
     if f".{name}" not in compiler.facts.packs:
         return STORED[compiler.facts.types[f".{name}"]]
     part = STORED[compiler.facts.types[f".{name}.0"]]
-    return next(ty for ty, found in COMPLEX.items() if found == part)
+    return next(ty for ty, part_type in COMPLEX.items() if part_type == part)
 
 
 def half_of(types):
@@ -250,7 +250,7 @@ def half_of(types):
 
     Kernels compute in float32 then.
     """
-    halves = {one for one in types if one in ("f16", "bf16")}
+    halves = {ty for ty in types if ty in ("f16", "bf16")}
     if len(halves) != 1 or not {*types} - halves <= {"bool", "i8", "u8"}:
         return None
     return halves.pop()
@@ -261,11 +261,11 @@ def broadcast_shape(shapes, what):
     shape = ()
     for other in shapes:
         longer = max(len(shape), len(other))
-        one, two = (1,) * (longer - len(shape)) + shape, (1,) * (longer - len(other)) + other
-        for left, right in zip(one, two):
+        padded_shape, padded_other = (1,) * (longer - len(shape)) + shape, (1,) * (longer - len(other)) + other
+        for left, right in zip(padded_shape, padded_other):
             if left != right and 1 not in (left, right):
                 raise RequestError(f"{what!r}: arrays of the shapes {', '.join(map(str, shapes))} cannot be broadcast together")
-        shape = tuple(right if left == 1 else left for left, right in zip(one, two))
+        shape = tuple(right if left == 1 else left for left, right in zip(padded_shape, padded_other))
     return shape
 
 

@@ -10,7 +10,7 @@ from .._kernel import CLK_LOCAL_MEM_FENCE, atomic, barrier, device_func, get_glo
 from .._usm import Array, Event, asarray, empty, zeros
 from ..errors import RequestError
 from .reduce import reduce
-from .run import GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, kind_of, place_of_work, result_array, result_kind
+from .run import GROUP, MOST_GROUPS, Run, as_array, flat, is_cpu, kind_of, place_of_work, result_array, result_kind
 
 #: The most bins that a group counts in its local memory.
 _LOCAL_BINS = 4096
@@ -126,7 +126,7 @@ def histogram(
     host then waits for. The last bin has its upper edge, and elements outside and NaNs are not
     counted.
     """
-    x = given_array(x)
+    x = as_array(x)
     if not hasattr(bins, "__index__"):
         raise TypeError(f"bins is a {type(bins).__name__}, a number of equal bins is needed; edges of your own are not supported")
     bins = index(bins)
@@ -164,16 +164,16 @@ def _limit(x, operation):
     return reduce(x, operation, out=empty((), x.dtype, kind="device", queue=x.queue)).item()
 
 
-def _limits(x, given):
+def _limits(x, limits):
     """The least and the greatest number of a histogram, as floats."""
-    if given is None:
+    if limits is None:
         if x.size == 0:
             return 0.0, 1.0
         low, high = (float(_limit(x, name)) for name in ("min", "max"))
     else:
-        low, high = map(float, given)
+        low, high = map(float, limits)
         if low > high:
-            raise RequestError(f"range {given}: the least number is above the greatest")
+            raise RequestError(f"range {limits}: the least number is above the greatest")
     if not abs(low) < float("inf") or not abs(high) < float("inf"):
         raise RequestError(f"the range {low} to {high} is not finite")
     return (low - 0.5, high + 0.5) if low == high else (low, high)
@@ -194,7 +194,7 @@ def bincount(
     least ``minlength``, and one for the greatest element, which the host waits for; then an element
     below 0 is an error.
     """
-    x = given_array(x)
+    x = as_array(x)
     if x.dtype.kind not in "iub":
         raise TypeError(f"bincount of elements of type {x.dtype.name}: integers are counted")
     if length is None:

@@ -10,7 +10,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import are_for_items, axes_of, axis_of, given_rows, places_of_rows, put_back, reduction_of_rows, result_rows, without
 from .operations import operation_of
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, result_array, result_kind, scratch, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, as_array, flat, is_cpu, result_array, result_kind, scratch, work_type
 
 #: Numbers that an item of a CPU adds up side by side, so that its vectors hold them.
 LANES = 16
@@ -156,7 +156,7 @@ def reduce(
     the array does not have or that is named twice.
     """
     operation = operation_of(operation)
-    x = given_array(x, takes_complex=operation.takes_complex)
+    x = as_array(x, takes_complex=operation.takes_complex)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
     axes = axes_of(axis, x.ndim)
     shape = without(x.shape, axes, keepdims)
@@ -283,7 +283,7 @@ def places_of_chunks(is_better, chunk):
 
 
 def _place_of_best(x, is_better, name, out, axis, keepdims, after, wait):
-    x = given_array(x)
+    x = as_array(x)
     axes = axes_of(None if axis is None else axis_of(axis, x.ndim), x.ndim)
     if x.size == 0 and (axis is None or x.shape[axes[0]] == 0):
         raise RequestError(f"{name} of an array without elements has no result")
@@ -314,19 +314,19 @@ def _launch_place(run, is_better, x, result):
         last = count == 1
         if begins or not last:
             rows = 0 if last else count
-            values, found = scratch(rows, dtype, queue), scratch(rows, _usm.int64, queue)
+            values, positions = scratch(rows, dtype, queue), scratch(rows, _usm.int64, queue)
         if begins:
-            places = found[:0]
+            places = positions[:0]
         if last:
-            values, found = values[:0], result
+            values, positions = values[:0], result
         if cpu:
-            run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, found)
+            run.launch(places_of_chunks(is_better, CHUNK), count, x, places, values, positions)
         else:
             best_of_groups = places_of_groups(is_better, dtype, GROUP, begins)
-            run.launch(best_of_groups, (count * GROUP, GROUP), x, span, places, values, found)
+            run.launch(best_of_groups, (count * GROUP, GROUP), x, span, places, values, positions)
         if last:
             return
-        x, places, begins = values, found, False
+        x, places, begins = values, positions, False
 
 
 def argmin(

@@ -12,9 +12,9 @@ MOST_GROUPS = 1024
 CHUNK = 16384
 
 
-def given_array(given, name="x", takes_complex=False):
+def as_array(value, name="x", takes_complex=False):
     """An array of any library as a `usm.Array`, without a copy where it is one."""
-    array = given if isinstance(given, Array) else asarray(given)
+    array = value if isinstance(value, Array) else asarray(value)
     check_elements(array.dtype, name, takes_complex)
     return array
 
@@ -34,8 +34,8 @@ def check_elements(dtype, name, takes_complex=False):
     if takes_complex and dtype.isnative and kind == "c" and size in (8, 16):
         return
     if not (dtype.isnative and (kind in "iub" or (kind == "f" and size in (2, 4, 8)))):
-        known = "bool, int8 to int64, uint8 to uint64, float16 to float64" + ", complex64, complex128" * takes_complex
-        raise KernelError(f"{name}: elements of type {dtype} are not for algorithms; {known} and bfloat16 are")
+        names = "bool, int8 to int64, uint8 to uint64, float16 to float64" + ", complex64, complex128" * takes_complex
+        raise KernelError(f"{name}: elements of type {dtype} are not for algorithms; {names} and bfloat16 are")
 
 
 def result_kind(arrays):
@@ -58,11 +58,11 @@ def result_array(out, shape, dtype, arrays, queue=None):
     return out
 
 
-def may_cast(one, two):
+def may_cast(source, target):
     """Whether NumPy's casting by the same kind allows a cast."""
     order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
-    one, two = order.get(kind_of(DType(one)), 9), order.get(kind_of(DType(two)), 9)
-    return one <= two < 9
+    source, target = order.get(kind_of(DType(source)), 9), order.get(kind_of(DType(target)), 9)
+    return source <= target < 9
 
 
 def flat(array):
@@ -152,10 +152,10 @@ def place_of_work(out, result, sources):
     return empty(result.shape, result.dtype, kind=result_kind([result]), queue=result.queue)
 
 
-def overlap(one, other):
+def overlap(array, other):
     """Whether the bytes from the first to the last of two arrays meet."""
-    (begin, end), (first, last) = span(one), span(other)
-    return bool(one.size and other.size) and begin < last and first < end
+    (begin, end), (first, last) = span(array), span(other)
+    return bool(array.size and other.size) and begin < last and first < end
 
 
 def are_apart(result, source):

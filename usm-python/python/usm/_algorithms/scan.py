@@ -10,7 +10,7 @@ from ..errors import RequestError
 from .axes import are_for_items, axis_of, given_rows, put_back, result_rows, scan_of_rows
 from .operations import operation_of
 from .reduce import of_chunks, of_groups
-from .run import CHUNK, GROUP, MOST_GROUPS, Run, flat, given_array, is_cpu, place_of_work, result_array, scratch, work_type
+from .run import CHUNK, GROUP, MOST_GROUPS, Run, as_array, flat, is_cpu, place_of_work, result_array, scratch, work_type
 
 #: Bytes of local memory for the elements that a group scans at a time.
 _TILE_BYTES = 16384
@@ -164,7 +164,7 @@ def scan(
     totals then run, the array's shape. ``out`` may be the array itself.
     """
     operation = operation_of(operation)
-    x = given_array(x, takes_complex=operation.takes_complex)
+    x = as_array(x, takes_complex=operation.takes_complex)
     dtype = operation.result_type(x.dtype) if dtype is None else DType(dtype)
     neutral = operation.neutral(dtype) if identity is None else identity
     if neutral is None:

@@ -15,7 +15,7 @@ from .._usm import Array, DType, Event, empty
 from ..errors import RequestError
 from .axes import axis_of, behind, given_rows
 from .operations import operation_of
-from .run import CHUNK, GROUP, Run, bits_of, flat, given_array, is_cpu, kind_of, local_bytes, overlap, result_array, result_kind, scratch
+from .run import CHUNK, GROUP, Run, as_array, bits_of, flat, is_cpu, kind_of, local_bytes, overlap, result_array, result_kind, scratch
 from .scan import launch_scan
 from .sort_groups import BITS, DIGITS, MOST_GROUPS, add_up_counts, counts_of_spans, elements_of_item, moves_of_spans
 
@@ -140,8 +140,8 @@ def _pass_of_chunks(run, x, order, moves_places, places_type):
     def launch(bits, places, number, target, places_out, moves_keys):
         run.launch(counts_of_chunks(order), parts, bits, span, BITS * number, counts)
         launch_scan(run, _SUM, counts.reshape(counts.size), _usm.int64, 0, True, before.reshape(before.size))
-        moving = moves_of_chunks(order, moves_keys, moves_places, number == 0)
-        run.launch(moving, parts, bits, places, span, BITS * number, before, target, places_out)
+        move_kernel = moves_of_chunks(order, moves_keys, moves_places, number == 0)
+        run.launch(move_kernel, parts, bits, places, span, BITS * number, before, target, places_out)
 
     return launch
 
@@ -162,8 +162,8 @@ def _pass_of_groups(run, x, order, moves_places, places_type):
     def launch(bits, places, number, target, places_out, moves_keys):
         run.launch(counts_of_spans(order), (parts * GROUP, GROUP), bits, span, BITS * number, counts)
         run.launch(add_up_counts, (DIGITS * GROUP, GROUP), counts, before, totals)
-        moving = moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_places, number == 0)
-        run.launch(moving, (parts * GROUP, GROUP), bits, places, span, BITS * number, before, totals, target, places_out)
+        move_kernel = moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_places, number == 0)
+        run.launch(move_kernel, (parts * GROUP, GROUP), bits, places, span, BITS * number, before, totals, target, places_out)
 
     return launch
 
@@ -173,7 +173,7 @@ def sort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | Itera
     ``numpy.sort`` with ``kind="stable"``: NaNs are last, and equal elements keep their order. With
     ``axis=None`` all elements, in one dimension. ``out`` may be the array.
     """
-    x = given_array(x)
+    x = as_array(x)
     return _sort_rows(x, x.dtype, "sort", out, axis, after, wait)
 
 
@@ -181,7 +181,7 @@ def argsort(x: Any, *, out: Any = None, axis: int | None = -1, after: Event | It
     """The places that sort the elements along an axis, as ``numpy.argsort`` with ``kind="stable"``:
     int64. The axis is that of :func:`usm.sort`.
     """
-    return _sort_rows(given_array(x), DType(_usm.int64), "argsort", out, axis, after, wait)
+    return _sort_rows(as_array(x), DType(_usm.int64), "argsort", out, axis, after, wait)
 
 
 def _sort_rows(x, dtype, what, out, axis, after, wait):

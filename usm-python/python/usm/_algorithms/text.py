@@ -96,20 +96,20 @@ class Text:
         self.names = []
         #: Whether it names a type of floats.
         self.casts = False
-        called = set()
+        functions = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 self._check_call(node)
-                called.add(node.func)
+                functions.add(node.func)
                 self.casts |= isinstance(node.func, ast.Name) and node.func.id in ("float", "float32", "float64", "complex", "complex64", "complex128")
-        names = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node not in called]
+        names = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node not in functions]
         for node in sorted(names, key=lambda node: (node.lineno, node.col_offset)):
             if node.id not in CONSTANTS and node.id not in self.names:
                 if node.id in FUNCTIONS:
                     raise self.error(f"`{node.id}` is a function: call it, or take another name")
                 self.names.append(node.id)
         for node in ast.walk(self.tree):
-            if isinstance(node, _REFUSED) and not (isinstance(node, ast.Attribute) and (node in called or node.attr in _PARTS)):
+            if isinstance(node, _REFUSED) and not (isinstance(node, ast.Attribute) and (node in functions or node.attr in _PARTS)):
                 raise self.error(f"`{ast.unparse(node)}` is not for expressions: names, numbers, operators and calls are")
 
     def error(self, message):
@@ -125,17 +125,17 @@ class Text:
 
     def function(self, names):
         """A function of kernels of these parameters, whose result is the expression."""
-        return device_func(defined(self.what, self.text, [f"def expression({', '.join(names)}):", f"    return {ast.unparse(self.tree)}"]))
+        return device_func(define(self.what, self.text, [f"def expression({', '.join(names)}):", f"    return {ast.unparse(self.tree)}"]))
 
 
-def defined(what, text, lines):
+def define(what, text, lines):
     """The function that the lines define. Its source can be read, as kernels need."""
     file = f"<usm.{what} {text!r}>"
     lines = [f"{line}\n" for line in lines]
     names = {**FUNCTIONS, **CONSTANTS}
-    known = set(names)
+    names_before = set(names)
     source = "".join(lines)
     file += f" {len(linecache.cache)}" if linecache.cache.get(file, (0, None, lines))[2] != lines else ""
     linecache.cache[file] = (len(source), None, lines, file)
     exec(compile(source, file, "exec"), names)
-    return next(value for name, value in names.items() if name not in known and name != "__builtins__")
+    return next(value for name, value in names.items() if name not in names_before and name != "__builtins__")

@@ -95,13 +95,13 @@ def _of_source(source, strict):
     source.item = item_of(source)
     if source.item is not None:
         del parameters[0]
-    grouped = getattr(source.item, "__name__", "") == "NdItem"
+    has_groups = getattr(source.item, "__name__", "") == "NdItem"
     line, column = source.place(tree)
 
     def make(key):
         return compiled(source, key)
 
-    return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict, grouped)
+    return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict, has_groups)
 
 
 def device_func(function=None, /):
@@ -131,7 +131,7 @@ def call_kernel_async(function, index, /, *arguments, after=()):
     As in numba-dpex, a tuple of events may stand before the arguments; then the event is returned
     twice, in a tuple.
     """
-    if arguments and isinstance(arguments[0], tuple) and all(isinstance(one, Event) for one in arguments[0]):
+    if arguments and isinstance(arguments[0], tuple) and all(isinstance(event, Event) for event in arguments[0]):
         event = call_kernel_async(function, index, *arguments[1:], after=[*after, *arguments[0]])
         return event, event
     if not isinstance(function, KernelFunction):

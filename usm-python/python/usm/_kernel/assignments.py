@@ -19,24 +19,24 @@ class Assignments:
     scope: Scope
 
 
-    def assignment(self, node):
+    def assign_targets(self, node):
         """`a = b = ..`."""
         if len(node.targets) == 1:
             self.assign_target(node.targets[0], node.value, node)
             return
         value = self.expr(node.value)
         if value.__class__ is Val:
-            value = self.reusable(value)
+            value = self.as_reusable(value)
         for target in node.targets:
             self.bind_target(target, value, node)
 
-    def annotated(self, node):
+    def assign_annotated(self, node):
         """`a: int = ..`."""
         if node.value is None:
             raise self.error(node, "a variable without a value: set it")
         self.assign_target(node.target, node.value, node)
 
-    def augmented(self, node):
+    def assign_augmented(self, node):
         """`a += b` and the like."""
         operator = ARITHMETIC.get(node.op.__class__)
         if operator is None:
@@ -53,19 +53,19 @@ class Assignments:
         array, index, pure = self.place_to_set(target)
         if array.fields is not None:
             raise self.error(target, f"`{ast.unparse(target)}` is a structure, which does not compute: change its fields")
-        load = self.loaded(array, index, self.scope.at)
+        load = self.load_element(array, index, self.scope.at)
         statements = self.scope.statements
         start = len(statements)
         right = self.numeric(node.value)
         if not array.is_complex and (len(statements) != start or not pure):
-            later = statements[start:]
+            rest = statements[start:]
             del statements[start:]
             if not pure:
                 index = self.set_temporary(Val(index, "u64")).text
-                load = self.loaded(array, index, self.scope.at)
-            if later:
+                load = self.load_element(array, index, self.scope.at)
+            if rest:
                 load = self.set_temporary(load)
-            statements.extend(later)
+            statements.extend(rest)
         self.store_element(array, index, self.arithmetic(operator, load, right, node), target)
 
     def assign_target(self, target, value, node):
@@ -78,12 +78,12 @@ class Assignments:
         else:
             self.bind_target(target, self.expr(value), node)
 
-    def copied(self, meaning):
+    def copy_numbers(self, meaning):
         """A meaning whose numbers no later statement changes."""
         if meaning.__class__ is Tup:
-            return Tup([self.copied(item) for item in meaning.items])
+            return Tup([self.copy_numbers(item) for item in meaning.items])
         if meaning.__class__ is Cpx:
-            return Cpx(*map(self.copied, meaning.parts))
+            return Cpx(*map(self.copy_numbers, meaning.parts))
         changes = meaning.__class__ is Val and (nodes.reads_variables(meaning.text) or not meaning.pure)
         return self.set_temporary(meaning) if changes else meaning
 
@@ -131,7 +131,7 @@ class Assignments:
             self.name_array(name, meaning)
             if meaning.__class__ is Arr and meaning.whole is not None and scope.frame.source.is_set_often(name):
                 meaning = self.with_own_indices(meaning)
-            scope.frame.names[name] = self.copied(meaning)
+            scope.frame.names[name] = self.copy_numbers(meaning)
             return
         self.bind_number(name, self.as_number(meaning, node), target)
 
@@ -167,7 +167,7 @@ class Assignments:
     def store_value(self, target, value, node):
         """Stores a value in an element or a field, or a structure in an element."""
         is_whole = value.__class__ in (Rec, Tup) or (value.__class__ is Arr and value.fields is not None)
-        value = self.copied(value) if is_whole else self.as_number(value, node)
+        value = self.copy_numbers(value) if is_whole else self.as_number(value, node)
         start = len(self.scope.statements)
         array, index, _ = self.place_to_set(target)
         if array.fields is not None:

@@ -16,8 +16,8 @@ class Atomics:
     facts: Facts
     scope: Scope
 
-    def atomic(self, function, node, alone):
-        """A call of `usm.atomic`. `alone`: the old value is not used."""
+    def atomic(self, function, node, is_statement):
+        """A call of `usm.atomic`. `is_statement`: the old value is not used."""
         count = 4 if function == "cas" and len(node.args) == 4 else 3
         if len(node.args) != count or node.keywords:
             raise self.error(node, f"`usm.atomic.{function}` has the arguments array, index, {'expected, ' * (function == 'cas')}value")
@@ -29,20 +29,20 @@ class Atomics:
         index = self.expr(node.args[1])
         places = list(index.items) if index.__class__ is Tup else [self.as_value(index, node.args[1])]
         start = len(self.scope.statements)
-        wanted = self.expr(node.args[2])
+        operand = self.expr(node.args[2])
         if count == 4:
-            values = [self.as_value(wanted, node.args[2]), self.value(node.args[3])]
+            values = [self.as_value(operand, node.args[2]), self.value(node.args[3])]
         elif function == "cas":
-            if wanted.__class__ is not Tup or len(wanted.items) != 2:
+            if operand.__class__ is not Tup or len(operand.items) != 2:
                 raise self.error(node, "`usm.atomic.cas` has the arguments array, index, expected, value")
-            values = [self.as_value(item, node.args[2]) for item in wanted.items]
+            values = [self.as_value(item, node.args[2]) for item in operand.items]
         else:
-            values = [self.as_value(wanted, node.args[2])]
+            values = [self.as_value(operand, node.args[2])]
         if len(self.scope.statements) != start:
             self.spill(places, start)
-        return self.atomic_on(array, Reference(array, places, node.args[1]), function, values, node, alone)
+        return self.atomic_on(array, Reference(array, places, node.args[1]), function, values, node, is_statement)
 
-    def atomic_on(self, array, reference, function, values, node, alone, only_check=False):
+    def atomic_on(self, array, reference, function, values, node, is_statement, only_check=False):
         """The operation itself. With `only_check` the array is checked and nothing is emitted."""
         if array.kind not in ("param", "local"):
             raise self.error(node, "atomic operations are for arguments and local arrays")
@@ -52,10 +52,10 @@ class Atomics:
             raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
         if function in ("and_", "or_", "xor") and is_float(array.ty):
             raise self.error(node, f"`usm.atomic.{function}` on {NAMES[array.ty]}: only integers have it")
-        cut = None if is_float(array.ty) else next((value for value in values if is_float(value.ty)), None)
-        if cut is not None:
-            given = cut.const if cut.const is not None else f"a {NAMES[cut.ty]}"
-            raise self.error(node, f"an atomic operation with {given} on `{array.name}`, which has elements of type {NAMES[array.ty]}: cast it, as by `int(..)`")
+        fraction = None if is_float(array.ty) else next((value for value in values if is_float(value.ty)), None)
+        if fraction is not None:
+            operand = fraction.const if fraction.const is not None else f"a {NAMES[fraction.ty]}"
+            raise self.error(node, f"an atomic operation with {operand} on `{array.name}`, which has elements of type {NAMES[array.ty]}: cast it, as by `int(..)`")
         if array.kind == "param" and array.argument not in self.facts.atomics:
             self.facts.atomics.add(array.argument)
             self.facts.changed = True
@@ -63,68 +63,68 @@ class Atomics:
             return Static(None)
         place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
         texts = [self.to(value, array.ty) for value in values]
-        old = None if alone else self.temporary(array.ty)
+        old = None if is_statement else self.temporary(array.ty)
         if function == "cas":
             self.emit(nodes.compare_exchange(array.number, place, *texts, old, self.scope.at))
         else:
             self.emit(nodes.atomic(names.ATOMICS[function], array.number, place, *texts, old, self.scope.at))
-        return Static(None) if alone else Val(nodes.variable(array.ty, old, self.scope.at), array.ty)
+        return Static(None) if is_statement else Val(nodes.variable(array.ty, old, self.scope.at), array.ty)
 
     def atomic_ref(self, node):
         """`kapi.AtomicRef(array, index)`."""
-        given = self.named_arguments(node, ("ref", "index", "memory_order", "memory_scope", "address_space"), 2)
-        array = self.expr(given["ref"])
+        arguments = self.named_arguments(node, ("ref", "index", "memory_order", "memory_scope", "address_space"), 2)
+        array = self.expr(arguments["ref"])
         if array.__class__ is not Arr or array.fields is not None:
-            raise self.error(given["ref"], "`AtomicRef` of what is no array")
-        if "address_space" in given:
-            space = self.expr(given["address_space"])
+            raise self.error(arguments["ref"], "`AtomicRef` of what is no array")
+        if "address_space" in arguments:
+            space = self.expr(arguments["address_space"])
             space = getattr(space, "const", None) if space.__class__ is Val else getattr(space, "value", None)
-            allowed = {"param": (1, 4), "local": (3, 4)}.get(array.kind, ())
-            if space is not None and space not in allowed:
+            numbers = {"param": (1, 4), "local": (3, 4)}.get(array.kind, ())
+            if space is not None and space not in numbers:
                 where = {"param": "global", "local": "local"}.get(array.kind, "private or constant")
-                raise self.error(given["address_space"], f"`{array.name}` is {where} memory: leave the address space out")
-        index = self.expr(given["index"])
-        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, given["index"])]
-        return Reference(array, [self.set_temporary(place) for place in places], given["index"])
+                raise self.error(arguments["address_space"], f"`{array.name}` is {where} memory: leave the address space out")
+        index = self.expr(arguments["index"])
+        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, arguments["index"])]
+        return Reference(array, [self.set_temporary(place) for place in places], arguments["index"])
 
-    def named_arguments(self, node, names, needed):
+    def named_arguments(self, node, names, count):
         """The nodes of arguments, given in order or by keyword, by their names."""
-        given = dict(zip(names, node.args))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        if not set(names[:needed]) <= given.keys() <= set(names) or len(given) != len(node.args) + len(node.keywords):
+        arguments = dict(zip(names, node.args))
+        arguments |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if not set(names[:count]) <= arguments.keys() <= set(names) or len(arguments) != len(node.args) + len(node.keywords):
             raise self.error(node, f"`{ast.unparse(node.func)}` has the arguments {', '.join(names[:-1])} and {names[-1]}")
-        return given
+        return arguments
 
-    def atomic_ref_method(self, method, node, alone):
+    def atomic_ref_method(self, method, node, is_statement):
         """A call of a method of an `AtomicRef`."""
         reference, name = method.reference, method.name
         array = reference.array
         if name == "load":
-            self.given_arguments(node, 0)
+            self.take_arguments(node, 0)
             self.atomic_on(array, reference, "add", [number(0, "wi", self.scope.at)], node, True, only_check=True)
             place = self.element_place(array, reference.places, [node] * len(reference.places), node)
-            return self.set_temporary(self.loaded(array, place, self.scope.at))
+            return self.set_temporary(self.load_element(array, place, self.scope.at))
         if name == "compare_exchange":
             return self.compare_exchange(reference, node)
         function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
         if function is None:
             raise self.error(node, f"an AtomicRef has no `{name}`")
-        values = self.given_arguments(node, 1)
-        return self.atomic_on(array, reference, function, values, node, alone or name == "store")
+        values = self.take_arguments(node, 1)
+        return self.atomic_on(array, reference, function, values, node, is_statement or name == "store")
 
     def compare_exchange(self, reference, node):
         """`AtomicRef.compare_exchange`: whether the element was as expected."""
-        given = self.named_arguments(node, ("expected_ref", "desired", "expected_idx"), 2)
-        expected = self.expr(given["expected_ref"])
+        arguments = self.named_arguments(node, ("expected_ref", "desired", "expected_idx"), 2)
+        expected = self.expr(arguments["expected_ref"])
         if expected.__class__ is not Arr or expected.fields is not None:
-            raise self.error(given["expected_ref"], "what is expected is an array, which gets the value that was found")
-        desired = self.set_temporary(self.value(given["desired"]))
-        where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.scope.at)
+            raise self.error(arguments["expected_ref"], "what is expected is an array, which gets the value that was found")
+        replacement = self.set_temporary(self.value(arguments["desired"]))
+        where = self.as_reusable(self.value(arguments["expected_idx"])) if "expected_idx" in arguments else number(0, "wi", self.scope.at)
         place = self.element_place(expected, [where], [node], node)
         array, at = reference.array, self.scope.at
-        wanted = self.set_temporary(self.cast(self.as_value(self.loaded(expected, place, at), node), array.ty))
-        old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
-        same = self.set_temporary(Val(nodes.comparison("eq", old.text, wanted.text, at), "bool"))
+        comparand = self.set_temporary(self.cast(self.as_value(self.load_element(expected, place, at), node), array.ty))
+        old = self.atomic_on(array, reference, "cas", [comparand, replacement], node, False)
+        is_same = self.set_temporary(Val(nodes.comparison("eq", old.text, comparand.text, at), "bool"))
         _, statements = self.with_own_statements(lambda: self.store_element(expected, place, old, node))
-        self.emit(nodes.branch(same.text, nodes.EMPTY, nodes.block(statements), at))
-        return same
+        self.emit(nodes.branch(is_same.text, nodes.EMPTY, nodes.block(statements), at))
+        return is_same

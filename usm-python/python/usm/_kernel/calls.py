@@ -37,7 +37,7 @@ def name_in_numpy(function):
     kind = type(function)
     if kind.__name__ == "ufunc":
         return function.__name__
-    modules = {(getattr(one, "__module__", None) or "").partition(".")[0] for one in (function, kind)}
+    modules = {(getattr(owner, "__module__", None) or "").partition(".")[0] for owner in (function, kind)}
     if modules & {"dpnp", "dpctl"}:
         # Their objects for functions of elements have the name elsewhere.
         name = getattr(function, "name_", None) or getattr(function, "__name__", None)
@@ -52,27 +52,27 @@ class Calls:
     __slots__ = ()
     facts: Facts
 
-    def call(self, node, alone=False):
-        """The result of a call. `alone`: the call is a statement, and its result is not used."""
+    def call(self, node, is_statement=False):
+        """The result of a call. `is_statement`: the result is not used."""
         function = self.expr(node.func)
         if function.__class__ is not Static:
             raise self.error(node, f"`{ast.unparse(node.func)}` is no function")
         function = function.value
         kind = function.__class__
         if kind is names.Word:
-            return self.word(function.__name__, node, alone)
+            return self.word(function.__name__, node, is_statement)
         if kind is not DeviceFunction and hasattr(function, "py_func"):
             function = self.device_function(function)
             kind = function.__class__
         if kind is DeviceFunction:
             return self.inline_call(function, node)
         if kind is Method and function.name == "view":
-            return self.viewed(function.reference, node)
+            return self.view_bits(function.reference, node)
         if kind is Method and function.reference.__class__ in (Cpx, Val):
-            self.given_arguments(node, 0)
-            return self.conjugated(function.reference)
+            self.take_arguments(node, 0)
+            return self.conjugate(function.reference)
         if kind is Method:
-            return self.atomic_ref_method(function, node, alone)
+            return self.atomic_ref_method(function, node, is_statement)
         if function is builtins.print:
             return self.print_line(node)
         for keyword in node.keywords:
@@ -88,19 +88,19 @@ class Calls:
             return self.math_function(name, node, of_math=True)
         name = name_in_numpy(function)
         if name in ("where", "clip"):
-            return self.chosen(node) if name == "where" else self.clipped(node)
+            return self.choose(node) if name == "where" else self.clip(node)
         if name in ("real", "imag"):
-            return self.complex_attribute(self.one_argument(node, self.numeric), name, node)
+            return self.complex_attribute(self.take_argument(node, self.numeric), name, node)
         if name is not None:
-            found = self.ufunc(name, node)
-            if found is not None:
-                return found
+            result = self.ufunc(name, node)
+            if result is not None:
+                return result
         if isinstance(function, type) or not callable(function) or kind.__name__ == "DType":
             ty = of_dtype(function)
             if ty in COMPLEX:
                 return self.to_complex(node, ty)
             if ty is not None:
-                return self.cast(self.one_argument(node), ty)
+                return self.cast(self.take_argument(node), ty)
         text = ast.unparse(node.func)
         remedy = remedy_of(function)
         if remedy is not None:
@@ -110,14 +110,14 @@ class Calls:
         raise self.error(node, f"a call of `{text}` is not for kernels: `math`, `min`, `max`, `abs`, `pow`, casts and functions of usm are")
 
     def device_function(self, dispatcher):
-        """The function of a dispatcher of Numba, or of a kernel of `usm.cuda`, as one that kernels call."""
-        found = self.facts.functions.get(id(dispatcher))
-        if found is None:
+        """The function of a dispatcher of Numba or of a kernel of `usm.cuda`, for a call."""
+        result = self.facts.functions.get(id(dispatcher))
+        if result is None:
             function = getattr(dispatcher, "device_function", None) or DeviceFunction(dispatcher.py_func)
-            found = self.facts.functions[id(dispatcher)] = function
-        return found
+            result = self.facts.functions[id(dispatcher)] = function
+        return result
 
-    def word(self, name, node, alone):
+    def word(self, name, node, is_statement):
         """A call of a function of usm that only kernels have."""
         if name in QUERIES:
             return self.id_or_size(name, node)
@@ -129,7 +129,7 @@ class Calls:
         if name == "constant.array_like":
             return self.constant_table(node)
         if space == "atomic":
-            return self.atomic(function, node, alone)
+            return self.atomic(function, node, is_statement)
         if space in ("group", "sub_group"):
             return self.collective(space, function, node)
         if space == "kernel_api":
@@ -143,18 +143,18 @@ class Calls:
             raise self.error(node, "`getattr` has an object and a text that is known when the kernel is made")
         return self.expr(ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node))
 
-    def one_argument(self, node, ask=None):
+    def take_argument(self, node, ask=None):
         """The value of the only argument."""
-        return self.given_arguments(node, 1, ask)[0]
+        return self.take_arguments(node, 1, ask)[0]
 
-    def given_arguments(self, node, count, ask=None):
+    def take_arguments(self, node, count, ask=None):
         """The values of exactly `count` arguments, by `ask` as `operands` has them."""
         if len(node.args) != count or node.keywords:
-            given = len(node.args) + len(node.keywords)
-            raise self.error(node, f"`{ast.unparse(node.func)}` has {count} argument{'s' * (count != 1)}, {given} are given")
-        for one in node.args:
-            if isinstance(one, ast.Starred):
-                raise self.error(one, "`*` is not for kernels: write each argument")
+            total = len(node.args) + len(node.keywords)
+            raise self.error(node, f"`{ast.unparse(node.func)}` has {count} argument{'s' * (count != 1)}, {total} are given")
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                raise self.error(argument, "`*` is not for kernels: write each argument")
         return self.operands(node.args, ask)
 
 
@@ -163,7 +163,7 @@ _HANDLERS = {
     builtins.min: lambda self, node: self.smallest_or_largest(node, "min"),
     builtins.max: lambda self, node: self.smallest_or_largest(node, "max"),
     builtins.abs: Mathematics.absolute,
-    builtins.pow: lambda self, node: self.arithmetic("pow", *self.given_arguments(node, 2, self.numeric), node),
+    builtins.pow: lambda self, node: self.arithmetic("pow", *self.take_arguments(node, 2, self.numeric), node),
     builtins.int: Mathematics.to_int,
     builtins.float: Mathematics.to_float,
     builtins.bool: Mathematics.to_bool,
@@ -177,9 +177,9 @@ _HANDLERS = {
     math.trunc: lambda self, node: self.rounding("trunc", node, True),
     math.fmod: Mathematics.float_remainder,
     math.log: Mathematics.logarithm,
-    math.degrees: lambda self, node: self.turned("degrees", node),
-    math.radians: lambda self, node: self.turned("radians", node),
-    builtins.divmod: Mathematics.divided,
+    math.degrees: lambda self, node: self.convert_angle("degrees", node),
+    math.radians: lambda self, node: self.convert_angle("radians", node),
+    builtins.divmod: Mathematics.divide,
     math.isnan: lambda self, node: self.classify(node, "isnan"),
     math.isinf: lambda self, node: self.classify(node, "isinf"),
     math.isfinite: lambda self, node: self.classify(node, "isfinite"),

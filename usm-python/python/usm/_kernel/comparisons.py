@@ -20,16 +20,17 @@ class Comparisons:
 
     def condition(self, node):
         """The truth of an expression, as a bool."""
+        at = self.scope.at
         if isinstance(node, ast.BoolOp):
             return self.boolean(node, numbers=True)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self.condition(node.operand)
             if inner.const is not None:
-                return number(not inner.const, "bool", self.scope.at)
-            return Val(nodes.negation(inner.text, self.scope.at), "bool", None, None, inner.pure)
+                return number(not inner.const, "bool", at)
+            return Val(nodes.negation(inner.text, at), "bool", None, None, inner.pure)
         value = self.value(node)
         if value.const is not None:
-            return number(bool(value.const), "bool", self.scope.at)
+            return number(bool(value.const), "bool", at)
         return Val(self.truth(value), "bool", None, None, value.pure)
 
     def boolean(self, node, numbers=False):
@@ -51,10 +52,10 @@ class Comparisons:
             name = self.temporary("bool")
             at = self.scope.at
             self.emit(nodes.set_variable(name, result.text, at))
-            held = nodes.variable("bool", name, at)
+            current = nodes.variable("bool", name, at)
             inner = nodes.block(first, [nodes.set_variable(name, value.text, at)])
-            self.emit(nodes.branch(held, inner, nodes.EMPTY, at) if both else nodes.branch(held, nodes.EMPTY, inner, at))
-            result = Val(held, "bool")
+            self.emit(nodes.branch(current, inner, nodes.EMPTY, at) if both else nodes.branch(current, nodes.EMPTY, inner, at))
+            result = Val(current, "bool")
         return result
 
     def bool_only(self, node):
@@ -75,14 +76,14 @@ class Comparisons:
             raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
         start = len(self.scope.statements)
         right = self.numeric(node.comparators[place])
-        kept = [left]
+        values = [left]
         if len(self.scope.statements) != start:
-            self.spill(kept, start)
+            self.spill(values, start)
         if place == len(node.ops) - 1:
-            return self.comparison(name, kept[0], right, node)
+            return self.comparison(name, values[0], right, node)
         if right.__class__ is not Cpx:
-            right = self.reusable(right)
-        result = self.comparison(name, kept[0], right, node)
+            right = self.as_reusable(right)
+        result = self.comparison(name, values[0], right, node)
         # What a later operand needs is evaluated, and has values, under this result only.
         rest, first = self.with_own_statements(lambda: self.compare_from(right, place + 1, node))
         if result.const is not None:
@@ -91,77 +92,78 @@ class Comparisons:
             return rest if result.const else result
         if not first:
             return Val(nodes.and_then(result.text, rest.text, self.scope.at), "bool", None, None, result.pure and rest.pure)
-        held, at = self.temporary("bool"), self.scope.at
-        value = nodes.variable("bool", held, at)
-        further = nodes.block(first, [nodes.set_variable(held, rest.text, at)])
-        self.emit(nodes.set_variable(held, result.text, at) + nodes.branch(value, further, nodes.EMPTY, at))
+        variable, at = self.temporary("bool"), self.scope.at
+        value = nodes.variable("bool", variable, at)
+        further = nodes.block(first, [nodes.set_variable(variable, rest.text, at)])
+        self.emit(nodes.set_variable(variable, result.text, at) + nodes.branch(value, further, nodes.EMPTY, at))
         return Val(value, "bool")
 
-    def comparison(self, name, one, two, node):
+    def comparison(self, name, left, right, node):
         """One comparison of two values."""
-        if Cpx in (one.__class__, two.__class__):
-            return self.complex_comparison(name, one, two, node)
-        if one.const is not None and two.const is not None:
-            if not (one.foldable and two.foldable) and (is_float(one.ty) or is_float(two.ty)):
-                ty = self.common_type(one, two, node, "compared with")
-                one, two = number(one.const, ty, self.scope.at), number(two.const, ty, self.scope.at)
-            return number(_FOLD[name](one.const, two.const), "bool", self.scope.at)
-        for value, other, turned in ((one, two, False), (two, one, True)):
+        at = self.scope.at
+        if Cpx in (left.__class__, right.__class__):
+            return self.complex_comparison(name, left, right, node)
+        if left.const is not None and right.const is not None:
+            if not (left.foldable and right.foldable) and (is_float(left.ty) or is_float(right.ty)):
+                ty = self.common_type(left, right, node, "compared with")
+                left, right = number(left.const, ty, at), number(right.const, ty, at)
+            return number(_FOLD[name](left.const, right.const), "bool", at)
+        for value, other, is_swapped in ((left, right, False), (right, left, True)):
             # A number outside of the other operand's type is below or above all of its values.
             if value.const is not None and value.ty == "wi" and is_int(other.ty) and other.ty != "wi":
                 low, high = limits(other.ty)
                 if not low <= value.const <= high:
                     sample = low
-                    pair = (sample, value.const) if turned else (value.const, sample)
-                    return number(_FOLD[name](*pair), "bool", self.scope.at)
-        if one.ty == "bool" and two.ty == "bool":
+                    pair = (sample, value.const) if is_swapped else (value.const, sample)
+                    return number(_FOLD[name](*pair), "bool", at)
+        if left.ty == "bool" and right.ty == "bool":
             if name in ("eq", "ne"):
-                return Val(nodes.comparison(name, one.text, two.text, self.scope.at), "bool", None, None, one.pure and two.pure)
-            one, two = self.cast(one, "u8"), self.cast(two, "u8")
-        for value, other, turned in ((one, two, False), (two, one, True)):
+                return Val(nodes.comparison(name, left.text, right.text, at), "bool", None, None, left.pure and right.pure)
+            left, right = self.cast(left, "u8"), self.cast(right, "u8")
+        for value, other, is_swapped in ((left, right, False), (right, left, True)):
             # NumPy compares Python's numbers by their value, without converting them to the type
             # of the other operand.
             if value.ty == "wi" and value.const is None and is_int(other.ty) and other.ty != "wi":
                 if other.ty != "u64":
-                    return self.compare_as(name, one, two, "i64")
+                    return self.compare_as(name, left, right, "i64")
                 if value.high is not None:
-                    return self.compare_as(name, one, two, "u64")
-                value, other = self.reusable(value), self.reusable(other)
-                pair = (other, value) if turned else (value, other)
+                    return self.compare_as(name, left, right, "u64")
+                value, other = self.as_reusable(value), self.as_reusable(other)
+                pair = (other, value) if is_swapped else (value, other)
                 inside = self.compare_as(name, *pair, "u64").text
-                below = _FOLD[name](0, -1) if turned else _FOLD[name](-1, 0)
-                negative = nodes.comparison("lt", value.text, nodes.literal("i64", 0, self.scope.at), self.scope.at)
+                below = _FOLD[name](0, -1) if is_swapped else _FOLD[name](-1, 0)
+                negative = nodes.comparison("lt", value.text, nodes.literal("i64", 0, at), at)
                 if below:
-                    return Val(nodes.or_else(negative, inside, self.scope.at), "bool", None, None, False)
-                return Val(nodes.and_then(nodes.negation(negative, self.scope.at), inside, self.scope.at), "bool", None, None, False)
-        ty = self.common_type(one, two, node, "compared with")
+                    return Val(nodes.or_else(negative, inside, at), "bool", None, None, False)
+                return Val(nodes.and_then(nodes.negation(negative, at), inside, at), "bool", None, None, False)
+        ty = self.common_type(left, right, node, "compared with")
         if ty == "bool":
             ty = "u8"
-        return self.compare_as(name, one, two, ty)
+        return self.compare_as(name, left, right, ty)
 
-    def compare_as(self, name, one, two, ty):
+    def compare_as(self, name, left, right, ty):
         """The comparison of two values in one type."""
-        return Val(nodes.comparison(name, self.to(one, ty), self.to(two, ty), self.scope.at), "bool", None, None, one.pure and two.pure)
+        return Val(nodes.comparison(name, self.to(left, ty), self.to(right, ty), self.scope.at), "bool", None, None, left.pure and right.pure)
 
     def conditional(self, node):
         """`a if c else b`: only one of the two is evaluated."""
         condition = self.condition(node.test)
         if condition.const is not None:
             return self.number_or_tuple(node.body if condition.const else node.orelse)
-        one, first = self.with_own_statements(lambda: self.number_or_tuple(node.body))
-        two, second = self.with_own_statements(lambda: self.number_or_tuple(node.orelse))
-        if Tup in (one.__class__, two.__class__):
-            return self.choice_of_tuples(condition, ((one, first), (two, second)), node)
-        if Cpx in (one.__class__, two.__class__):
-            return self.complex_conditional(condition, ((one, first), (two, second)))
-        ty = self.common_type(one, two, node, "or") if one.ty != two.ty else one.ty
-        stored, at = STORED[ty], self.scope.at
-        high = max(one.high, two.high) if one.high is not None and two.high is not None else None
+        left, first = self.with_own_statements(lambda: self.number_or_tuple(node.body))
+        right, second = self.with_own_statements(lambda: self.number_or_tuple(node.orelse))
+        if Tup in (left.__class__, right.__class__):
+            return self.choice_of_tuples(condition, ((left, first), (right, second)), node)
+        if Cpx in (left.__class__, right.__class__):
+            return self.complex_conditional(condition, ((left, first), (right, second)))
+        ty = self.common_type(left, right, node, "or") if left.ty != right.ty else left.ty
+        stored_type, at = STORED[ty], self.scope.at
+        high = max(left.high, right.high) if left.high is not None and right.high is not None else None
         if not first and not second:
-            text = nodes.select(stored, condition.text, self.to(one, ty), self.to(two, ty), at)
-            return Val(text, ty, None, high, condition.pure and one.pure and two.pure)
+            text = nodes.select(stored_type, condition.text, self.to(left, ty), self.to(right, ty), at)
+            return Val(text, ty, None, high, condition.pure and left.pure and right.pure)
         name = self.temporary(ty)
-        then = nodes.block(first, [nodes.set_variable(name, self.to(one, ty), at)])
-        other = nodes.block(second, [nodes.set_variable(name, self.to(two, ty), at)])
+        then = nodes.block(first, [nodes.set_variable(name, self.to(left, ty), at)])
+        other = nodes.block(second, [nodes.set_variable(name, self.to(right, ty), at)])
         self.emit(nodes.branch(condition.text, then, other, at))
-        return Val(nodes.variable(stored, name, at), ty, None, high)
+        return Val(nodes.variable(stored_type, name, at), ty, None, high)

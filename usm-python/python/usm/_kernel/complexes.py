@@ -21,24 +21,24 @@ class Complexes:
         """The value of an expression that is a real or a complex number."""
         return self.as_number(self.expr(node), node)
 
-    def as_number(self, found, node):
+    def as_number(self, meaning, node):
         """The real or complex number that an expression is."""
-        found = self.complex_instead(found)
-        return found if found.__class__ is Cpx else self.as_value(found, node)
+        meaning = self.complex_instead(meaning)
+        return meaning if meaning.__class__ is Cpx else self.as_value(meaning, node)
 
-    def complex_instead(self, found):
+    def complex_instead(self, meaning):
         """A complex number from outside of the kernel, or a literal, as a pair; else unchanged."""
-        if found.__class__ is not Static:
-            return found
-        value = found.value
+        if meaning.__class__ is not Static:
+            return meaning
+        value = meaning.value
         if type(value) is complex:
             ty = "wf"
         elif isinstance(value, type) or not hasattr(value, "dtype") or getattr(value, "shape", None) != ():
-            return found
+            return meaning
         else:
             ty = COMPLEX.get(of_dtype(value.dtype))
             if ty is None:
-                return found
+                return meaning
             value = complex(value)
         return Cpx(number(value.real, ty, self.scope.at), number(value.imag, ty, self.scope.at))
 
@@ -81,7 +81,7 @@ class Complexes:
             pack = self.facts.packs[key] = Pack(key, 2, True)
             # Real values of other places become complex.
             self.facts.changed = self.facts.changed or key in self.facts.types
-        re, im = self.copied(self.as_complex(value)).parts
+        re, im = self.copy_numbers(self.as_complex(value)).parts
         self.assign(f"{name}.0", re, node)
         self.assign(f"{name}.1", im, node)
         self.scope.frame.names[name] = pack
@@ -93,62 +93,62 @@ class Complexes:
 
     # Operators.
 
-    def complex_arithmetic(self, operator, one, two, node):
+    def complex_arithmetic(self, operator, left, right, node):
         """An operator on two numbers, of which one is complex or both are."""
-        if operator == "pow" and two.__class__ is Val and type(two.const) is int and two.const == 2:
-            operator, two = "mul", one
+        if operator == "pow" and right.__class__ is Val and type(right.const) is int and right.const == 2:
+            operator, right = "mul", left
         if operator not in ("add", "sub", "mul", "div"):
             raise self.error(node, f"`{ast.unparse(node)}`: {_HAVE}")
-        ty = self.part_type(one, two)
-        one, two = (self.reusable_parts(value, ty) for value in (one, two))
+        ty = self.part_type(left, right)
+        left, right = (self.as_reusable_parts(value, ty) for value in (left, right))
         do = lambda operator, a, b: self.arithmetic(operator, a, b, node)
-        if one.__class__ is Val:
+        if left.__class__ is Val:
             if operator == "mul":
-                return self.pair(do("mul", one, two.re), do("mul", one, two.im))
-            one = Cpx(one, number(0, ty, self.scope.at))
-        if two.__class__ is Val:
+                return self.pair(do("mul", left, right.re), do("mul", left, right.im))
+            left = Cpx(left, number(0, ty, self.scope.at))
+        if right.__class__ is Val:
             if operator in ("add", "sub"):
-                return self.pair(do(operator, one.re, two), one.im)
+                return self.pair(do(operator, left.re, right), left.im)
             if operator == "div":
-                two = self.reusable(do("div", number(1.0, ty, self.scope.at), two))
-            return self.pair(do("mul", one.re, two), do("mul", one.im, two))
+                right = self.as_reusable(do("div", number(1.0, ty, self.scope.at), right))
+            return self.pair(do("mul", left.re, right), do("mul", left.im, right))
         if operator in ("add", "sub"):
-            return self.pair(do(operator, one.re, two.re), do(operator, one.im, two.im))
+            return self.pair(do(operator, left.re, right.re), do(operator, left.im, right.im))
         if operator == "div":
-            return self.quotient(one, two, ty, do)
-        re = do("sub", do("mul", one.re, two.re), do("mul", one.im, two.im))
-        return self.pair(re, do("add", do("mul", one.re, two.im), do("mul", one.im, two.re)))
+            return self.quotient(left, right, ty, do)
+        re = do("sub", do("mul", left.re, right.re), do("mul", left.im, right.im))
+        return self.pair(re, do("add", do("mul", left.re, right.im), do("mul", left.im, right.re)))
 
-    def quotient(self, one, two, ty, do):
+    def quotient(self, left, right, ty, do):
         """A quotient by NumPy's steps.
 
         The divisor's larger part is taken out, so that no square overflows.
         """
         at, zero = self.scope.at, number(0, ty, self.scope.at)
-        size = [self.function_node("abs", (part,), ty) for part in two.parts]
-        wide = self.reusable(self.compare_as("ge", *size, ty))
-        stored = STORED[ty]
-        choose = lambda a, b: self.set_temporary(Val(nodes.select(stored, wide.text, self.to(a, ty), self.to(b, ty), at), ty))
-        large, small = choose(two.re, two.im), choose(two.im, two.re)
-        first, second = choose(one.re, one.im), choose(one.im, one.re)
+        size = [self.function_node("abs", (part,), ty) for part in right.parts]
+        wide = self.as_reusable(self.compare_as("ge", *size, ty))
+        stored_type = STORED[ty]
+        choose = lambda a, b: self.set_temporary(Val(nodes.select(stored_type, wide.text, self.to(a, ty), self.to(b, ty), at), ty))
+        large, small = choose(right.re, right.im), choose(right.im, right.re)
+        first, second = choose(left.re, left.im), choose(left.im, left.re)
         is_zero = self.compare_as("eq", large, zero, ty)
         ratio = do("div", small, large)
-        ratio = self.set_temporary(Val(nodes.select(stored, is_zero.text, self.to(zero, ty), self.to(ratio, ty), at), ty))
+        ratio = self.set_temporary(Val(nodes.select(stored_type, is_zero.text, self.to(zero, ty), self.to(ratio, ty), at), ty))
         scale = self.set_temporary(do("div", number(1.0, ty, at), do("add", large, do("mul", small, ratio))))
         re = do("mul", do("add", first, do("mul", second, ratio)), scale)
         im = self.set_temporary(do("mul", do("sub", second, do("mul", first, ratio)), scale))
         return self.pair(re, choose(im, self.negative(im)))
 
-    def part_type(self, one, two):
+    def part_type(self, left, right):
         """The type of the parts of a result: that of NumPy 2."""
-        types = [value.re.ty if value.__class__ is Cpx else value.ty for value in (one, two)]
+        types = [value.re.ty if value.__class__ is Cpx else value.ty for value in (left, right)]
         return promote(*types)
 
-    def reusable_parts(self, value, ty):
+    def as_reusable_parts(self, value, ty):
         """A number, converted to parts of this type, whose texts may be used twice."""
         if value.__class__ is Cpx:
-            return Cpx(*(self.reusable(self.cast(part, ty)) for part in value.parts))
-        return self.reusable(self.cast(value, ty))
+            return Cpx(*(self.as_reusable(self.cast(part, ty)) for part in value.parts))
+        return self.as_reusable(self.cast(value, ty))
 
     def complex_unary(self, operator, value, node):
         """`-z` or `+z`."""
@@ -156,13 +156,13 @@ class Complexes:
             raise self.error(node, f"`{ast.unparse(node)}`: {_HAVE}")
         return value if isinstance(operator, ast.UAdd) else self.pair(*map(self.negative, value.parts))
 
-    def complex_comparison(self, name, one, two, node):
+    def complex_comparison(self, name, left, right, node):
         """`==` or `!=` of numbers, of which one is complex."""
         if name not in ("eq", "ne"):
             raise self.error(node, "complex numbers have no order: compare `.real`, `.imag` or `abs(..)`")
-        ty = self.part_type(one, two)
-        one, two = self.as_complex(one, ty), self.as_complex(two, ty)
-        parts = [self.compare_as(name, a, b, ty).text for a, b in zip(one.parts, two.parts)]
+        ty = self.part_type(left, right)
+        left, right = self.as_complex(left, ty), self.as_complex(right, ty)
+        parts = [self.compare_as(name, a, b, ty).text for a, b in zip(left.parts, right.parts)]
         return Val(nodes.binary("and" if name == "eq" else "or", "bool", *parts, self.scope.at), "bool")
 
     def complex_conditional(self, condition, branches):
@@ -187,14 +187,14 @@ class Complexes:
             return value if name == "real" else number(0, value.ty, self.scope.at)
         raise self.error(node, f"a complex number has no `{name}` in a kernel: {_HAVE}")
 
-    def conjugated(self, value):
+    def conjugate(self, value):
         """The conjugate of a number."""
         return self.pair(value.re, self.negative(value.im)) if value.__class__ is Cpx else value
 
     def complex_exponential(self, value):
         """`exp` of a complex number."""
-        re, im = self.reusable_parts(value, value.re.ty).parts
-        size = self.reusable(self.function_node("exp", (re,), re.ty))
+        re, im = self.as_reusable_parts(value, value.re.ty).parts
+        size = self.as_reusable(self.function_node("exp", (re,), re.ty))
         return self.pair(*(self.arithmetic("mul", size, self.function_node(name, (im,), im.ty), None) for name in ("cos", "sin")))
 
     def complex_size(self, value):
@@ -203,7 +203,7 @@ class Complexes:
 
     def to_complex(self, node, ty="c128"):
         """`complex(re, im)`, `complex(z)` and casts to a complex type."""
-        values = self.given_arguments(node, 2 if len(node.args) == 2 else 1, self.numeric)
+        values = self.take_arguments(node, 2 if len(node.args) == 2 else 1, self.numeric)
         if len(values) == 2:
             values = [self.pair(*(self.cast(self.as_value(value, node), COMPLEX[ty]) for value in values))]
         return self.as_complex(values[0], COMPLEX[ty])

@@ -31,15 +31,15 @@ class Conversions:
             return number(value, "wf", self.scope.at)
         return None
 
-    def as_value(self, found, node):
+    def as_value(self, meaning, node):
         """The number that an expression is; arrays, tuples and other objects are refused."""
-        if found.__class__ is Val:
-            return found
-        found = self.complex_instead(found)
-        if found.__class__ is Cpx:
+        if meaning.__class__ is Val:
+            return meaning
+        meaning = self.complex_instead(meaning)
+        if meaning.__class__ is Cpx:
             raise self.error(node, f"`{ast.unparse(node)}` is complex, and a real number is needed: take `.real`, `.imag` or `abs(..)`")
-        if found.__class__ is Static:
-            value = found.value
+        if meaning.__class__ is Static:
+            value = meaning.value
             plain = self.plain_number(value, node)
             if plain is not None:
                 return plain
@@ -52,12 +52,12 @@ class Conversions:
             else:
                 text = f"`{ast.unparse(node)}`, an object of type {type(value).__name__},"
             raise self.error(node, f"{text} is no number: kernels know numbers, arrays and their elements")
-        if found.__class__ is Rec or (found.__class__ is Arr and found.fields is not None):
+        if meaning.__class__ is Rec or (meaning.__class__ is Arr and meaning.fields is not None):
             text = ast.unparse(node)
-            raise self.error(node, f"`{text}` is a structure, and a number is needed: take a field, such as `{text}.{next(iter(found.fields))}`")
-        if found.__class__ is Arr:
+            raise self.error(node, f"`{text}` is a structure, and a number is needed: take a field, such as `{text}.{next(iter(meaning.fields))}`")
+        if meaning.__class__ is Arr:
             raise self.error(
-                node, f"the array `{found.name}` is no number: index it; rows and slices do not compute, so loop over elements"
+                node, f"the array `{meaning.name}` is no number: index it; rows and slices do not compute, so loop over elements"
             )
         raise self.error(node, "a tuple is no number")
 
@@ -66,57 +66,58 @@ class Conversions:
         if not -(1 << 63) <= value < 1 << 64:
             raise self.error(node, f"{value} does not fit 64 bits")
         if value > _GREATEST:
-            found = number(value, "u64", self.scope.at)
-            found.python = True
-            return found
+            result = number(value, "u64", self.scope.at)
+            result.python = True
+            return result
         return number(value, "wi", self.scope.at)
 
     def to(self, value, ty):
         """The text of a value, converted to another type."""
+        at = self.scope.at
         if ty in COMPUTED:
-            return nodes.cast(ty, self.to(value, COMPUTED[ty]), self.scope.at)
-        stored = STORED[ty]
-        here = STORED[value.ty]
+            return nodes.cast(ty, self.to(value, COMPUTED[ty]), at)
+        target = STORED[ty]
+        source = STORED[value.ty]
         if value.const is not None:
-            if is_int(stored) and is_float(value.ty):
-                return nodes.cast(stored, value.text, self.scope.at)
-            return number(value.const, stored, self.scope.at).text
-        if here == stored:
+            if is_int(target) and is_float(value.ty):
+                return nodes.cast(target, value.text, at)
+            return number(value.const, target, at).text
+        if source == target:
             return value.text
-        if stored == "bool":
-            return nodes.comparison("ne", value.text, nodes.literal(here, 0, self.scope.at), self.scope.at)
-        if here == "bool" and is_float(stored):
-            return nodes.cast(stored, nodes.cast("u8", value.text, self.scope.at), self.scope.at)
-        return nodes.cast(stored, value.text, self.scope.at)
+        if target == "bool":
+            return nodes.comparison("ne", value.text, nodes.literal(source, 0, at), at)
+        if source == "bool" and is_float(target):
+            return nodes.cast(target, nodes.cast("u8", value.text, at), at)
+        return nodes.cast(target, value.text, at)
 
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
         if ty in COMPUTED:
-            return Val(self.computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.pure)
+            return Val(self.to_computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.pure)
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
             return number(value.const, ty, self.scope.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
 
-    def viewed(self, value, node):
+    def view_bits(self, value, node):
         """`value.view(dtype)`: the number of another type with the same bits."""
-        given = self.expr(node.args[0]) if len(node.args) == 1 and not node.keywords else None
-        ty = of_dtype(given.value) if given.__class__ is Static else None
+        dtype = self.expr(node.args[0]) if len(node.args) == 1 and not node.keywords else None
+        ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
         if ty is None or ty == "bool" or value.ty == "bool" or ty in COMPLEX:
             raise self.error(node, "`view` takes the type of a number, such as `x.view(np.uint32)`")
-        here = STORED[value.ty]
-        if BITS[here] != BITS[ty]:
-            wide = f"{NAMES[here]} has {BITS[here]} bits, {NAMES[ty]} {BITS[ty]}"
+        source = STORED[value.ty]
+        if BITS[source] != BITS[ty]:
+            wide = f"{NAMES[source]} has {BITS[source]} bits, {NAMES[ty]} {BITS[ty]}"
             raise self.error(node, f"`view` keeps the bits: {wide}")
-        if is_float(here) == is_float(ty):
+        if is_float(source) == is_float(ty):
             return self.cast(value, ty)
-        word = f"u{BITS[here]}"
-        if is_float(here):
-            found = Val(nodes.same_bits(word, self.to(value, here), self.scope.at), word, None, None, value.pure)
-            return self.cast(found, ty)
+        word = f"u{BITS[source]}"
+        if is_float(source):
+            bits = Val(nodes.same_bits(word, self.to(value, source), self.scope.at), word, None, None, value.pure)
+            return self.cast(bits, ty)
         return Val(nodes.same_bits(ty, self.to(value, word), self.scope.at), ty, None, None, value.pure)
 
-    def computed(self, text, ty):
+    def to_computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""
         return nodes.cast(COMPUTED[ty], text, self.scope.at) if ty in COMPUTED else text
 
@@ -124,12 +125,12 @@ class Conversions:
         """The text of a value as a condition."""
         return value.text if value.ty == "bool" else self.to(value, "bool")
 
-    def common_type(self, one, two, node, what):
+    def common_type(self, left, right, node, what):
         """The common type of two operands; the error has `what` between them."""
-        ty = promote(one.ty, two.ty)
+        ty = promote(left.ty, right.ty)
         if ty is None:
-            raise self.error(node, f"{NAMES[one.ty]} {what} {NAMES[two.ty]}: no integer type holds both: cast one of them")
-        for value in (one, two):
+            raise self.error(node, f"{NAMES[left.ty]} {what} {NAMES[right.ty]}: no integer type holds both: cast one of them")
+        for value in (left, right):
             if not self.fits(value, ty):
                 raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of the other side: cast that")
             if value.ty == "wi" and is_int(ty) and ty != "wi":
@@ -142,7 +143,7 @@ class Conversions:
         if argument is not None:
             low, high = limits(ty)
             key = argument, low, min(high, _GREATEST)
-            self.checks.bounds.setdefault(key, (*key, NAMES[ty], self.draft.located(self.scope.at)))
+            self.checks.bounds.setdefault(key, (*key, NAMES[ty], self.draft.describe_place(self.scope.at)))
 
     @staticmethod
     def fits(value, ty):

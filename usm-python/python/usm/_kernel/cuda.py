@@ -48,7 +48,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, source):
         self.source = source
         self.outside = Source.outside(source)
-        self.inside = source.assigned_names() | {one.arg for one in ast.walk(source.tree) if isinstance(one, ast.arg)}
+        self.inside = source.assigned_names() | {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
 
     def meaning(self, node):
         """The object that a name or an attribute stands for outside of the function; or None."""
@@ -69,7 +69,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node):
         # Decorators and annotations are no code of the kernel.
-        node.body = [self.visit(one) for one in node.body]
+        node.body = [self.visit(statement) for statement in node.body]
         return node
 
     def visit_Attribute(self, node):
@@ -83,7 +83,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node):
         function = self.meaning(node.func)
         name = function.__name__.rpartition(".")[2] if function.__class__ is Rewritten else None
-        node.args = [self.visit(one) for one in node.args]
+        node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         if name in ("grid", "gridsize"):

@@ -25,9 +25,9 @@ class Expressions:
         method = self.EXPRESSIONS.get(node.__class__)
         if method is None:
             raise self.error(node, self.REFUSED.get(node.__class__, f"{type(node).__name__} is not for kernels"))
-        found = method(self, node)
+        meaning = method(self, node)
         self.scope.at = at
-        return found
+        return meaning
 
     def value(self, node):
         """The value of an expression that must be a number."""
@@ -44,40 +44,40 @@ class Expressions:
 
     def attribute(self, node):
         """`array.shape`, `math.pi` and the like."""
-        found = self.expr(node.value)
-        if found.__class__ is Rec:
-            return self.record_field(found, node.attr, node)
-        if found.__class__ is Arr and found.fields is not None and not found.extents:
-            return self.read_field(found, node.attr, node)
-        if found.__class__ is Arr:
+        meaning = self.expr(node.value)
+        if meaning.__class__ is Rec:
+            return self.record_field(meaning, node.attr, node)
+        if meaning.__class__ is Arr and meaning.fields is not None and not meaning.extents:
+            return self.read_field(meaning, node.attr, node)
+        if meaning.__class__ is Arr:
             if node.attr == "shape":
-                return Tup(list(found.extents))
+                return Tup(list(meaning.extents))
             if node.attr == "size":
-                return self.size_of(found)
+                return self.size_of(meaning)
             if node.attr == "ndim":
-                return number(len(found.extents), "wi", self.scope.at)
-            if found.fields is not None:
-                text = f'`{ast.unparse(node)}` of an array of structures: write `{found.name}[i].{node.attr}` or `{found.name}["{node.attr}"]`'
-                raise self.error(node, text if node.attr in found.fields else f"an array of structures has no `{node.attr}`: shape, size, ndim and fields")
+                return number(len(meaning.extents), "wi", self.scope.at)
+            if meaning.fields is not None:
+                text = f'`{ast.unparse(node)}` of an array of structures: write `{meaning.name}[i].{node.attr}` or `{meaning.name}["{node.attr}"]`'
+                raise self.error(node, text if node.attr in meaning.fields else f"an array of structures has no `{node.attr}`: shape, size, ndim and fields")
             if node.attr == "dtype":
-                return Static(name_of(found))
-            raise self.error(node, f"`{found.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")
-        if found.__class__ in (Cpx, Val) and node.attr in ("conjugate", "conj"):
-            return Static(Method(found, node.attr))
-        if found.__class__ is Val and node.attr == "view":
-            return Static(Method(found, node.attr))
-        if found.__class__ is Cpx or (found.__class__ is Val and node.attr in ("real", "imag")):
-            return self.complex_attribute(found, node.attr, node)
-        if found.__class__ is Reference:
-            return Static(Method(found, node.attr))
-        if found.__class__ is Static:
-            if node.attr == "dimensions" and self.is_of_range(found.value):
+                return Static(name_of(meaning))
+            raise self.error(node, f"`{meaning.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")
+        if meaning.__class__ in (Cpx, Val) and node.attr in ("conjugate", "conj"):
+            return Static(Method(meaning, node.attr))
+        if meaning.__class__ is Val and node.attr == "view":
+            return Static(Method(meaning, node.attr))
+        if meaning.__class__ is Cpx or (meaning.__class__ is Val and node.attr in ("real", "imag")):
+            return self.complex_attribute(meaning, node.attr, node)
+        if meaning.__class__ is Reference:
+            return Static(Method(meaning, node.attr))
+        if meaning.__class__ is Static:
+            if node.attr == "dimensions" and self.is_of_range(meaning.value):
                 return number(self.signature.dimensions, "wi", self.scope.at)
-            if found.value.__class__ is str and node.attr == "type":
+            if meaning.value.__class__ is str and node.attr == "type":
                 # Of `array.dtype`.
-                return found
+                return meaning
             try:
-                return Static(getattr(found.value, node.attr))
+                return Static(getattr(meaning.value, node.attr))
             except AttributeError as missing:
                 remedy = str(missing).partition(f"'{node.attr}'")[2]
                 raise self.error(node, f"unknown name `{ast.unparse(node)}`{remedy}") from None

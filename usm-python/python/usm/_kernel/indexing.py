@@ -34,19 +34,19 @@ class Indexing:
             if self.is_part(meaning, node.slice):
                 return self.part_of(meaning, node)
             index, _ = self.element_index(meaning, node)
-            return self.loaded(meaning, index, self.scope.place_of(node))
+            return self.load_element(meaning, index, self.scope.place_of(node))
         if meaning.__class__ is Tup or (meaning.__class__ is Static and isinstance(meaning.value, (tuple, list))):
             return self.item_of_tuple(meaning, node)
         if meaning.__class__ is Static:
             raise self.error(node, f"`{ast.unparse(node.value)}` cannot be indexed in a kernel: arrays and tuples can")
         raise self.error(node, f"`{ast.unparse(node.value)}` is a number, which has no elements")
 
-    def loaded(self, array, index, at):
+    def load_element(self, array, index, at):
         """The value of an element at a known place of the array."""
         if array.is_complex:
             return self.load_pair(array, index, at)
         text = nodes.load(array.ty, array.number, index, at)
-        value = Val(self.computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
+        value = Val(self.to_computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
         if array.ty in COMPUTED:
             value.element = array.ty
         return value

@@ -53,32 +53,32 @@ class Inline:
         parameters = tree.args.posonlyargs + tree.args.args
         source.check_parameters("a function of kernels")
         if node.keywords or len(node.args) != len(parameters):
-            given = ", ".join(parameter.arg for parameter in parameters)
-            raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({given}), {len(node.args) + len(node.keywords)} are given")
-        found = []
-        for one in node.args:
+            names = ", ".join(parameter.arg for parameter in parameters)
+            raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({names}), {len(node.args) + len(node.keywords)} are given")
+        meanings = []
+        for argument in node.args:
             start = len(self.scope.statements)
-            value = self.expr(one)
+            value = self.expr(argument)
             if len(self.scope.statements) != start:
-                kept = [value for value in found if value.__class__ is Val]
-                self.spill(kept, start)
-                kept.reverse()
-                found = [kept.pop() if value.__class__ is Val else value for value in found]
-            found.append(value)
+                numbers = [value for value in meanings if value.__class__ is Val]
+                self.spill(numbers, start)
+                numbers.reverse()
+                meanings = [numbers.pop() if value.__class__ is Val else value for value in meanings]
+            meanings.append(value)
         at, caller, loops = self.scope.at, self.scope.frame, self.scope.loops
         frame = Frame(f"{caller.key}/{caller.file}:{node.lineno}:{node.col_offset}", source, self.draft.file_of(source))
-        changed = source.assigned_names()
+        variables = source.assigned_names()
         self.scope.loops = 0
         self.scope.callers.append(source.function)
-        values = [self.reusable(value) if value.__class__ is Val else value for value in found]
+        values = [self.as_reusable(value) if value.__class__ is Val else value for value in meanings]
         self.scope.frame = frame
-        for parameter, value, given in zip(parameters, values, node.args):
-            if parameter.arg in changed and value.__class__ is Static:
+        for parameter, value, argument in zip(parameters, values, node.args):
+            if parameter.arg in variables and value.__class__ is Static:
                 # A number from outside, which becomes a variable.
                 self.scope.frame = caller
-                value = self.as_number(value, given)
+                value = self.as_number(value, argument)
                 self.scope.frame = frame
-            if value.__class__ in (Val, Cpx) and parameter.arg in changed:
+            if value.__class__ in (Val, Cpx) and parameter.arg in variables:
                 self.bind_number(parameter.arg, value, parameter)
             else:
                 frame.names[parameter.arg] = value
@@ -101,7 +101,7 @@ class Inline:
                 self.scope.set_variables.difference_update(keys, *([f"{key}.0", f"{key}.1"] for key in keys))
             items = [self.read_variable(key, node) if pack is None else self.read_pack(pack, node) for key, pack in zip(keys, packs)]
             # Copies, because a later call may change the variables.
-            items = [self.copied(item) for item in items]
+            items = [self.copy_numbers(item) for item in items]
             result = items[0] if count == -1 else Tup(items)
         self.scope.frame, self.scope.loops = caller, loops
         self.scope.callers.pop()
@@ -118,10 +118,10 @@ class Inline:
                 continue
             rest = body[place + 1 :]
             if isinstance(node, ast.If):
-                one, two = always_returns(node.body), always_returns(node.orelse)
-                if not self.scope.loops and (one or two):
-                    joined = ast.If(node.test, node.body + ([] if one else rest), node.orelse + ([] if two else rest))
-                    self.statement(ast.copy_location(joined, node))
+                then_returns, other_returns = always_returns(node.body), always_returns(node.orelse)
+                if not self.scope.loops and (then_returns or other_returns):
+                    whole = ast.If(node.test, node.body + ([] if then_returns else rest), node.orelse + ([] if other_returns else rest))
+                    self.statement(ast.copy_location(whole, node))
                     return
                 self.statement(node)
                 if self.scope.loops:
@@ -129,7 +129,9 @@ class Inline:
             else:
                 self.statement(node)
                 if self.scope.loops:
-                    self.emit(nodes.branch(nodes.variable("bool", returns.flag, self.scope.at), nodes.block([nodes.leave("break", self.scope.at)]), nodes.EMPTY, self.scope.at))
+                    at = self.scope.at
+                    leave = nodes.block([nodes.leave("break", at)])
+                    self.emit(nodes.branch(nodes.variable("bool", returns.flag, at), leave, nodes.EMPTY, at))
                     continue
             if rest:
                 at = self.scope.at
@@ -140,22 +142,23 @@ class Inline:
     def return_to_caller(self, node):
         """`return` of a function that a kernel calls."""
         returns = self.scope.frame.result
-        found = Static(None) if node.value is None else self.expr(node.value)
-        if found.__class__ is Static and found.value is None:
+        meaning = Static(None) if node.value is None else self.expr(node.value)
+        if meaning.__class__ is Static and meaning.value is None:
             count = None
         else:
-            items = found.items if found.__class__ is Tup else [found]
-            count = len(items) if found.__class__ is Tup else -1
+            items = meaning.items if meaning.__class__ is Tup else [meaning]
+            count = len(items) if meaning.__class__ is Tup else -1
             items = [self.as_number(item, node) for item in items]
             for place, item in enumerate(items):
                 self.bind_number(f"return{place}", item, node)
         if returns.seen and returns.count != count:
             raise self.error(node, "one `return` gives another number of values than another one")
         returns.seen, returns.count = True, count
+        at = self.scope.at
         if returns.flag is not None:
-            self.emit(nodes.set_variable(returns.flag, nodes.literal("bool", 1, self.scope.at), self.scope.at))
+            self.emit(nodes.set_variable(returns.flag, nodes.literal("bool", 1, at), at))
         if self.scope.loops:
-            self.emit(nodes.leave("break", self.scope.at))
+            self.emit(nodes.leave("break", at))
 
 
 class Returns:

@@ -14,9 +14,9 @@ def item_of(source):
     An annotation says it, or that the body only calls the parameter's methods of this class. The
     body may also pass the parameter on, to functions of which the same is true.
     """
-    known, possible = _classes(source, 0, 0)
+    annotation, possible = _classes(source, 0, 0)
     # Items of both sorts are annotated as `Item` in programs that numba-dpex runs.
-    return known if known in possible or not possible else possible[0]
+    return annotation if annotation in possible or not possible else possible[0]
 
 
 def _classes(source, place, depth):
@@ -36,32 +36,32 @@ def _annotated(annotation):
         return None
     from .. import kernel_api
 
-    known = getattr(kernel_api, name)
-    return known if isinstance(annotation, str) or annotation is known else None
+    kind = getattr(kernel_api, name)
+    return kind if isinstance(annotation, str) or annotation is kind else None
 
 
 def _by_use(source, name, depth):
-    methods, passed, explained, uses = set(), [], set(), set()
+    methods, calls, explained_uses, uses = set(), [], set(), set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name) and node.id == name:
             uses.add(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
             methods.add(node.attr)
-            explained.add(node.value)
+            explained_uses.add(node.value)
         elif isinstance(node, ast.Call):
-            places = [place for place, one in enumerate(node.args) if isinstance(one, ast.Name) and one.id == name]
-            passed += [(node.func, place) for place in places]
-            explained.update(node.args[place] for place in places)
-    if not uses or uses != explained:
+            places = [place for place, element in enumerate(node.args) if isinstance(element, ast.Name) and element.id == name]
+            calls += [(node.func, place) for place in places]
+            explained_uses.update(node.args[place] for place in places)
+    if not uses or uses != explained_uses:
         return []
     from .. import kernel_api
 
     methods.discard("dimensions")
-    classes = [known for known in (kernel_api.Item, kernel_api.NdItem) if methods <= vars(known).keys()]
-    for function, place in passed if classes else ():
+    classes = [kind for kind in (kernel_api.Item, kernel_api.NdItem) if methods <= vars(kind).keys()]
+    for function, place in calls if classes else ():
         function = source.outside().get(function.id) if isinstance(function, ast.Name) else None
         if not isinstance(function, DeviceFunction) or depth == _DEPTH:
             return []
-        known, possible = _classes(function.source, place, depth + 1)
-        classes = [one for one in classes if one in (possible or [known])]
+        kind, possible = _classes(function.source, place, depth + 1)
+        classes = [element for element in classes if element in (possible or [kind])]
     return classes

@@ -118,30 +118,30 @@ class Loops:
     def count_by_steps(self, node, ty, bounds, high):
         """A loop with a step that is negative, or that only the item knows."""
         (start, end, step), name, call, at = bounds, node.target.id, node.iter, self.scope.at
-        stored = STORED[ty]
+        stored_type = STORED[ty]
         counter = self.temporary(ty)
         # The bounds are those before the loop, whatever it sets.
         names = {inner.id for argument in call.args for inner in ast.walk(argument) if isinstance(inner, ast.Name)}
         is_changed = any(inner == name or sets(node.body, inner) for inner in names)
-        keep = self.set_temporary if is_changed else self.reusable
+        keep = self.set_temporary if is_changed else self.as_reusable
         end, step = keep(end), keep(step)
         self.emit(nodes.set_variable(counter, self.to(start, ty), at))
-        count = nodes.variable(stored, counter, at)
+        count = nodes.variable(stored_type, counter, at)
         condition = nodes.comparison("gt", count, self.to(end, ty), at)
         if step.const is None:
-            zero = nodes.literal(stored, 0, at)
+            zero = nodes.literal(stored_type, 0, at)
             is_below = nodes.comparison("lt", count, self.to(end, ty), at)
             up = nodes.and_then(nodes.comparison("gt", self.to(step, ty), zero, at), is_below, at)
             down = nodes.and_then(nodes.comparison("lt", self.to(step, ty), zero, at), condition, at)
             condition = nodes.or_else(up, down, at)
-        following = nodes.binary("add", stored, count, self.to(step, ty), at)
+        next_count = nodes.binary("add", stored_type, count, self.to(step, ty), at)
         # A number past the type's range ends the loop.
-        wraps = nodes.comparison("gt", following, count, at)
+        wraps = nodes.comparison("gt", next_count, count, at)
         if step.const is None:
             wraps = nodes.comparison("ne", wraps, nodes.comparison("gt", self.to(step, ty), zero, at), at)
         if step.const is None or end.const is None or end.const + step.const < -1 << 63:
-            following = nodes.select(stored, wraps, self.to(end, ty), following, at)
-        further = nodes.set_variable(counter, following, at)
+            next_count = nodes.select(stored_type, wraps, self.to(end, ty), next_count, at)
+        further = nodes.set_variable(counter, next_count, at)
         body = self.loop_body(node, name, Val(count, ty, None, high), further)
         self.emit(nodes.while_loop(condition, body, at))
 
@@ -177,7 +177,7 @@ class Loops:
             if meaning.__class__ is Static and isinstance(meaning.value, (tuple, list)):
                 meaning = Tup([Static(item) for item in meaning.value])
             if meaning.__class__ is Tup:
-                self.unrolled(node, meaning.items)
+                self.unroll(node, meaning.items)
                 return
         place = f"{node.lineno}_{node.col_offset}"
         count, element = self.sequence(call, ast.Name(f"index of line {place}", ast.Load()), place)
@@ -211,14 +211,14 @@ class Loops:
         array = ast.Name(name, ast.Load())
         return ast.Call(ast.Constant(len), [array], []), ast.Subscript(array, index, ast.Load())
 
-    def unrolled(self, node, items):
+    def unroll(self, node, items):
         """A loop over known items: its body once for each. `continue` ends a loop of one round."""
         if leaves_loop(node.body):
             raise self.error(node, "`break` in a loop over a tuple: write the loop over `range(..)`")
         at = self.scope.at
         for item in items:
             self.scope.at = at
-            self.bind_target(node.target, self.copied(Tup([item])).items[0], node)
+            self.bind_target(node.target, self.copy_numbers(Tup([item])).items[0], node)
             if not continues_loop(node.body) and not has_return(node):
                 self.block(node.body)
                 continue

@@ -20,20 +20,20 @@ class Branches(ast.NodeTransformer):
             tests, bound = [], []
             pattern = case.pattern
             if len(names) > 1 and isinstance(pattern, ast.MatchSequence) and len(pattern.patterns) == len(names):
-                for one, name in zip(pattern.patterns, names):
-                    self.pattern(one, name, tests, bound)
+                for part, name in zip(pattern.patterns, names):
+                    self.pattern(part, name, tests, bound)
             elif len(names) == 1 or (isinstance(pattern, ast.MatchAs) and pattern.name is None):
                 self.pattern(pattern, names[0], tests, bound)
             else:
                 raise self.error(pattern, f"a pattern for {len(names)} numbers is needed here")
             if case.guard is not None and bound:
                 # The names are bound before the condition is asked, and stay if it fails.
-                taken = f"case of line {pattern.lineno}_{pattern.col_offset}"
-                asked = [*bound, ast.If(case.guard, [self.set(taken, ast.Constant(True))], [])]
+                flag = f"case of line {pattern.lineno}_{pattern.col_offset}"
+                steps = [*bound, ast.If(case.guard, [self.set(flag, ast.Constant(True))], [])]
                 if tests:
-                    asked = [ast.If(conjunction(tests), asked, [])]
-                choice = ast.If(ast.Name(taken, ast.Load()), case.body, chain)
-                chain = [self.set(taken, ast.Constant(False)), *asked, choice]
+                    steps = [ast.If(conjunction(tests), steps, [])]
+                choice = ast.If(ast.Name(flag, ast.Load()), case.body, chain)
+                chain = [self.set(flag, ast.Constant(False)), *steps, choice]
                 continue
             if case.guard is not None:
                 tests.append(case.guard)
@@ -41,8 +41,8 @@ class Branches(ast.NodeTransformer):
                 chain = bound + case.body
                 continue
             chain = [ast.If(conjunction(tests), bound + case.body, chain)]
-        for one in out + chain:
-            for inner in ast.walk(one):
+        for part in out + chain:
+            for inner in ast.walk(part):
                 if not hasattr(inner, "lineno"):
                     ast.copy_location(inner, node)
         return out + chain
@@ -65,9 +65,9 @@ class Branches(ast.NodeTransformer):
             tests.append(value if pattern.value else ast.UnaryOp(ast.Not(), value))
         elif isinstance(pattern, ast.MatchOr):
             cases = []
-            for one in pattern.patterns:
+            for alternative in pattern.patterns:
                 inner = []
-                self.pattern(one, name, inner, bound)
+                self.pattern(alternative, name, inner, bound)
                 cases += inner
             if len(cases) == len(pattern.patterns):
                 tests.append(ast.BoolOp(ast.Or(), cases))

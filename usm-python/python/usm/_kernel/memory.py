@@ -19,18 +19,18 @@ class Memory:
 
     def declare_array(self, space, node):
         """`usm.local.array` or `usm.private.array`."""
-        given = dict(zip(("shape", "dtype"), node.args))
+        arguments = dict(zip(("shape", "dtype"), node.args))
         for keyword in node.keywords:
-            if keyword.arg not in ("shape", "dtype") or keyword.arg in given:
+            if keyword.arg not in ("shape", "dtype") or keyword.arg in arguments:
                 raise self.error(keyword.value, f"`usm.{space}.array` has the arguments shape and dtype")
-            given[keyword.arg] = keyword.value
-        if len(given) != 2 or len(node.args) > 2:
+            arguments[keyword.arg] = keyword.value
+        if len(arguments) != 2 or len(node.args) > 2:
             raise self.error(node, f"`usm.{space}.array` has the arguments shape and dtype")
-        extents = self.extents_of(given["shape"])
-        dtype = self.expr(given["dtype"])
+        extents = self.extents_of(arguments["shape"])
+        dtype = self.expr(arguments["dtype"])
         ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
         if ty is None:
-            raise self.error(given["dtype"], f"`{ast.unparse(given['dtype'])}` is no type of kernels: usm.float32 and others are")
+            raise self.error(arguments["dtype"], f"`{ast.unparse(arguments['dtype'])}` is no type of kernels: usm.float32 and others are")
         is_complex, ty = ty in COMPLEX, COMPLEX.get(ty, ty)
         count = math.prod(extent.const for extent in extents) << is_complex
         if count > MOST:
@@ -44,11 +44,11 @@ class Memory:
             self.fill_zeros(array)
         return array
 
-    def name_array(self, name, found):
+    def name_array(self, name, meaning):
         """Names an array that the kernel declares after its variable, in messages."""
-        if found.__class__ is Arr and found.kind in ("local", "private") and found.name == found.kind:
-            found.name = name
-            self.draft.arrays[found.number] = (name, *self.draft.arrays[found.number][1:])
+        if meaning.__class__ is Arr and meaning.kind in ("local", "private") and meaning.name == meaning.kind:
+            meaning.name = name
+            self.draft.arrays[meaning.number] = (name, *self.draft.arrays[meaning.number][1:])
 
     def private_array(self, node):
         """`kapi.PrivateArray`, which can begin with zeros."""
@@ -58,8 +58,8 @@ class Memory:
         for keyword in node.keywords:
             if keyword.arg == "fill_zeros":
                 zeros = keyword.value
-        kept = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
-        plain = ast.copy_location(ast.Call(node.func, node.args[:2], kept), node)
+        keywords = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
+        plain = ast.copy_location(ast.Call(node.func, node.args[:2], keywords), node)
         array = self.declare_array("private", plain)
         if zeros is not None and self.value(zeros).const and not self.scope.loops:
             self.fill_zeros(array)
@@ -75,11 +75,11 @@ class Memory:
 
     def extents_of(self, node):
         """The extents of a declared array, in elements: known numbers from 1 to 2^31 - 1."""
-        found = self.expr(node)
-        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
-            items = [self.as_value(Static(item), node) for item in found.value]
+        meaning = self.expr(node)
+        if meaning.__class__ is Static and isinstance(meaning.value, (tuple, list)):
+            items = [self.as_value(Static(item), node) for item in meaning.value]
         else:
-            items = [self.as_value(item, node) for item in found.items] if found.__class__ is Tup else [self.as_value(found, node)]
+            items = [self.as_value(item, node) for item in meaning.items] if meaning.__class__ is Tup else [self.as_value(meaning, node)]
         for item in items:
             if type(item.const) is not int:
                 raise self.error(node, "the shape of an array in a kernel is literals or constants of the module; pass `usm.Local(shape, dtype)` for one that is known at the launch")
@@ -91,25 +91,25 @@ class Memory:
         """`usm.constant.array_like`: at most 65536 bytes, read when the kernel is made."""
         if len(node.args) != 1 or node.keywords:
             raise self.error(node, "`usm.constant.array_like` has 1 argument")
-        found = self.expr(node.args[0])
-        if found.__class__ is not Static:
+        meaning = self.expr(node.args[0])
+        if meaning.__class__ is not Static:
             raise self.error(node, "a table of constant memory is an array outside of the kernel, or a tuple")
-        return self.table_of(found.value, ast.unparse(node.args[0]), node)
+        return self.table_of(meaning.value, ast.unparse(node.args[0]), node)
 
     def table_of(self, value, name, node):
         """An array outside of the kernel as a table of its values of now."""
-        known = self.draft.constants.get(id(value))
-        if known is not None:
-            return known
+        table = self.draft.constants.get(id(value))
+        if table is not None:
+            return table
         from .._usm import asarray
 
         try:
-            made = asarray(value, copy=True, kind="host", device="host")
-            ty, shape, data = of_dtype(made.dtype), made.shape, bytes(made)
+            elements = asarray(value, copy=True, kind="host", device="host")
+            ty, shape, data = of_dtype(elements.dtype), elements.shape, bytes(elements)
         except Exception as error:
             raise self.error(node, f"`{name}` is no array of numbers: {error}") from None
         if ty is None:
-            raise self.error(node, f"elements of type {made.dtype} are not for kernels")
+            raise self.error(node, f"elements of type {elements.dtype} are not for kernels")
         if len(data) > 65536:
             raise self.error(node, f"`{name}` outside of the kernel has {len(data)} bytes: 65536 of constant memory are allowed, so pass it as an argument")
         if not data:
@@ -121,5 +121,5 @@ class Memory:
         self.draft.parameters.append(nodes.array_parameter(array))
         self.draft.sources.append((FROM_TABLE, len(self.draft.tables), 0))
         self.draft.tables.append(data)
-        found = self.draft.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)
-        return found
+        table = self.draft.constants[id(value)] = Arr("constant", array, ty, extents, "constant", is_complex=is_complex)
+        return table

@@ -36,8 +36,8 @@ class Words:
         return [name for name in vars(self) if not name.startswith("__")]
 
     def __getattr__(self, name):
-        known = "" if name.startswith("_") else f": there are {', '.join(dir(self))}"
-        raise AttributeError(f"'usm.{self.__name__}' has no attribute '{name}'{known}")
+        names = "" if name.startswith("_") else f": there are {', '.join(dir(self))}"
+        raise AttributeError(f"'usm.{self.__name__}' has no attribute '{name}'{names}")
 
     def __repr__(self):
         return f"<usm.{self.__name__}, functions of kernels>"

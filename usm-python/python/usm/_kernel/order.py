@@ -19,23 +19,23 @@ class Order:
 
         `ask` is `self.numeric` where complex numbers are allowed.
         """
-        found = []
+        values = []
         for node in expressions:
             start = len(self.scope.statements)
             value = (ask or self.value)(node)
             if len(self.scope.statements) != start:
-                self.spill(found, start)
-            found.append(value)
-        return found
+                self.spill(values, start)
+            values.append(value)
+        return values
 
     def spill(self, values, start):
         """Reads values into temporary variables, before the statements from `start` on."""
-        later = self.scope.statements[start:]
+        rest = self.scope.statements[start:]
         del self.scope.statements[start:]
         for place, value in enumerate(values):
             if not value.pure and value.const is None:
                 values[place] = self.set_temporary(value)
-        self.scope.statements.extend(later)
+        self.scope.statements.extend(rest)
 
     def with_own_statements(self, call):
         """The result of a call of the compiler, and the statements that it needs first."""
@@ -44,7 +44,7 @@ class Order:
         statements, _ = self.scope.end_block(outer)
         return result, statements
 
-    def reusable(self, value):
+    def as_reusable(self, value):
         """A value whose text may be used twice, in a temporary variable if needed."""
         if value.const is not None or (value.pure and (nodes.is_variable(value.text) or nodes.is_value(value.text))):
             return value

@@ -58,7 +58,7 @@ class Parameters:
         if sort >> 24 == SCALAR:
             weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
             text = self.parameter_value(name, ty, (FROM_SCALAR, argument, 0))
-            value = Val(self.computed(text, ty), COMPUTED.get(weak, weak))
+            value = Val(self.to_computed(text, ty), COMPUTED.get(weak, weak))
             if weak == "wi":
                 self.checks.integers[value.text] = argument
             return value
@@ -82,15 +82,15 @@ class Parameters:
         strides = [nodes.cast("u64", text, self.scope.at) for text in texts]
         return strides, self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, argument, 0))
 
-    def parameter_array(self, name, argument, ty, dimensions, strided, is_complex):
+    def parameter_array(self, name, argument, ty, dimensions, is_strided, is_complex):
         """An argument that is an array of numbers."""
         at = self.scope.at
         array = self.draft.array_of_argument(name, ty, argument, at, is_complex)
-        if dimensions == 1 and not strided and not is_complex:
+        if dimensions == 1 and not is_strided and not is_complex:
             extents = [Val(nodes.cast("i64", nodes.length("u64", array, at), at), "i64", None, MOST)]
             return Arr(name, array, ty, extents, "param", argument)
         extents = self.parameter_extents(name, argument, dimensions)
-        strides, offset = self.parameter_strides(name, argument, dimensions) if strided else (None, None)
+        strides, offset = self.parameter_strides(name, argument, dimensions) if is_strided else (None, None)
         return Arr(name, array, ty, extents, "param", argument, strides, offset, is_complex)
 
     def parameter_local(self, name, argument, ty, dimensions, is_complex):

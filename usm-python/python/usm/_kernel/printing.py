@@ -43,10 +43,10 @@ class Printing:
                 raise self.error(keyword.value, "`print` has literal texts as `sep` and `end` in a kernel, and no other keywords")
             words[keyword.arg] = text
         parts, counts = [], {"i64": _HEADS}
-        for place, one in enumerate(node.args):
+        for place, argument in enumerate(node.args):
             if place:
                 parts.append(words["sep"])
-            self.print_part(one, parts, counts)
+            self.print_part(argument, parts, counts)
         parts.append(words["end"])
         self.store_line(len(self.lines.prints), [part for part in parts if not isinstance(part, str)])
         self.lines.prints.append([part if isinstance(part, str) else part[1:] for part in parts])
@@ -55,47 +55,47 @@ class Printing:
     def print_part(self, node, parts, counts):
         """Adds what one argument prints: texts, and values with their columns."""
         if isinstance(node, ast.JoinedStr):
-            for one in node.values:
-                if isinstance(one, ast.Constant):
-                    parts.append(one.value)
+            for value in node.values:
+                if isinstance(value, ast.Constant):
+                    parts.append(value.value)
                     continue
-                spec = "" if one.format_spec is None else _literal(one.format_spec)
+                spec = "" if value.format_spec is None else _literal(value.format_spec)
                 if spec is None:
-                    raise self.error(one, "a format in a kernel is a literal text")
-                self.print_value(self.expr(one.value), one, parts, counts, (one.conversion, spec))
+                    raise self.error(value, "a format in a kernel is a literal text")
+                self.print_value(self.expr(value.value), value, parts, counts, (value.conversion, spec))
             return
         if isinstance(node, ast.Starred):
             raise self.error(node, "`*` is not for kernels: write each value")
         self.print_value(self.expr(node), node, parts, counts, (-1, ""))
 
-    def print_value(self, found, node, parts, counts, how):
-        if found.__class__ is Static and isinstance(found.value, (str, type(None))):
-            parts.append(self.known_text(found.value, how, node))
+    def print_value(self, meaning, node, parts, counts, how):
+        if meaning.__class__ is Static and isinstance(meaning.value, (str, type(None))):
+            parts.append(self.format_known(meaning.value, how, node))
             return
-        if found.__class__ is Tup:
+        if meaning.__class__ is Tup:
             if how[1]:
                 raise self.error(node, "a tuple has no format: format its values")
-            for place, item in enumerate(found.items):
+            for place, item in enumerate(meaning.items):
                 parts.append("(" if place == 0 else ", ")
                 # As in Python, a tuple shows how its values are written.
                 self.print_value(item, node, parts, counts, (ord("r"), ""))
-            parts.append("()" if not found.items else ",)" if len(found.items) == 1 else ")")
+            parts.append("()" if not meaning.items else ",)" if len(meaning.items) == 1 else ")")
             return
-        value = self.as_value(found, node)
+        value = self.as_value(meaning, node)
         ty = STORED[value.ty]
         if value.const is not None:
             plain = how[1] == "" and ty == "f32"
-            parts.append(self.known_text(_shortest(value.const) if plain else value.const, how, node))
+            parts.append(self.format_known(_shortest(value.const) if plain else value.const, how, node))
             return
         # A wrong format is told before a launch.
-        self.known_text(True if ty == "bool" else 0.5 if is_float(ty) else 1, how, node)
+        self.format_known(True if ty == "bool" else 0.5 if is_float(ty) else 1, how, node)
         column = ("f64" if ty == "f64" else "f32") if is_float(ty) else "i64"
         place = counts.get(column, 0)
         counts[column] = place + 1
         # Later arguments may have effects.
         parts.append((self.set_temporary(value), value.element or ty, column, place, how))
 
-    def known_text(self, value, how, node):
+    def format_known(self, value, how, node):
         try:
             return _formatted(value, how)
         except (TypeError, ValueError) as error:
@@ -122,17 +122,17 @@ class Printing:
 
     def log_array(self, ty, columns):
         """The number of the array for a type, which has at least so many columns."""
-        known = self.lines.arrays.get(ty)
-        if known is None:
+        entry = self.lines.arrays.get(ty)
+        if entry is None:
             argument = self.signature.argument_count + len(self.lines.arrays)
             # The name says that each line has one writer.
             array = self.draft.array_of_argument(f"print {ty}", ty, argument, self.scope.at)
             self.draft.stored.add(argument)
             if ty == "u32":
                 self.facts.atomics.add(argument)
-            known = self.lines.arrays[ty] = [array, 0]
-        known[1] = max(known[1], columns)
-        return known[0]
+            entry = self.lines.arrays[ty] = [array, 0]
+        entry[1] = max(entry[1], columns)
+        return entry[0]
 
     def log(self):
         """What a launch needs to print, or None."""
@@ -178,7 +178,7 @@ class Log:
 
 def _literal(node):
     """The text of a format that has no values in it; None for others."""
-    parts = [one.value for one in node.values if isinstance(one, ast.Constant)]
+    parts = [value.value for value in node.values if isinstance(value, ast.Constant)]
     return "".join(parts) if len(parts) == len(node.values) else None
 
 

@@ -45,9 +45,9 @@ class Slices:
                 if array.fields is not None:
                     return self.element_of_structures(array, values, inner)
                 index = self.element_place(array, values, [inner] * len(values), node)
-                return self.loaded(array, index, self.scope.place_of(node))
+                return self.load_element(array, index, self.scope.place_of(node))
         expressions = self.all_indices(array, node)
-        if all(isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None for one in expressions):
+        if all(isinstance(expression, ast.Slice) and expression.lower is expression.upper is expression.step is None for expression in expressions):
             return array
         indices, extents = [], []
         for place, expression in enumerate(expressions):
@@ -57,7 +57,7 @@ class Slices:
             else:
                 index = self.value(expression) if first is None else self.as_value(first, expression)
                 self.check_index(array, place, index, expression)
-                index = self.fixed(index)
+                index = self.fix_index(index)
             indices.append(index)
         return self.part(array, extents, indices)
 
@@ -76,7 +76,7 @@ class Slices:
 
     @staticmethod
     def part(array, extents, indices):
-        """A part with these extents. It has an index or a `Slice` in each dimension of the array."""
+        """A part with these extents, and an index or a `Slice` in each dimension of the array."""
         part = Arr(array.name, array.number, array.ty, extents, array.kind, array.argument, is_complex=array.is_complex)
         part.whole, part.indices, part.fields = array, indices, array.fields
         return part
@@ -94,7 +94,7 @@ class Slices:
         if start.const is not None and end.const is not None and not 0 <= start.const <= end.const:
             raise self.error(node, f"a slice from {start.const} to {end.const}")
         length = self.cast(length, "i64")
-        start = self.fixed(start)
+        start = self.fix_index(start)
         if not nodes.words_of(length.text) <= _OF_LAUNCH:
             return Slice(start, self.set_temporary(length), None)
         text = self.to(length, "u64") if length.high is not None else self.at_least_zero(length)
@@ -130,7 +130,7 @@ class Slices:
         at = self.scope.at
         return nodes.cast("u64", nodes.binary("max", "i64", length.text, nodes.literal("i64", 0, at), at), at)
 
-    def fixed(self, index):
+    def fix_index(self, index):
         """An index that no later statement changes."""
         return index if nodes.is_value(index.text) else self.set_temporary(index)
 
@@ -147,7 +147,7 @@ class Slices:
             start = self.cast(part.start, "u64")
             return Val(nodes.binary("add", "u64", self.to(start, "u64"), self.to(value, "u64"), at), "u64", None, None, value.pure)
         # No dimension has an element at the greatest index.
-        value = self.reusable(self.cast(value, "i64"))
+        value = self.as_reusable(self.cast(value, "i64"))
         is_inside = nodes.comparison("lt", self.to(value, "u64"), self.at_least_zero(part.length), at)
         index = nodes.binary("add", "u64", self.to(part.start, "u64"), self.to(value, "u64"), at)
         outside = nodes.literal("u64", (1 << 64) - 1, at)

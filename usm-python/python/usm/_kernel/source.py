@@ -44,18 +44,18 @@ class Source:
 
     def check_depth(self):
         """Refuses a tree that is too deep for the compiler, which is recursive."""
-        deepest, refused, rest = 0, None, [(self.tree, 0)]
+        deepest, culprit, rest = 0, None, [(self.tree, 0)]
         while rest:
             node, depth = rest.pop()
             # An operator with many operands becomes as many nested nodes, a comparison as many
             # nested conditions with a block each.
             depth += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 2 * len(node.ops) - 1 if isinstance(node, ast.Compare) else 1
             if depth > DEPTH and hasattr(node, "lineno"):
-                refused = min(refused or node, node, key=lambda node: (node.lineno, node.col_offset))
+                culprit = min(culprit or node, node, key=lambda node: (node.lineno, node.col_offset))
             deepest = max(deepest, depth)
             rest.extend((child, depth) for child in ast.iter_child_nodes(node))
-        if refused is not None:
-            raise self.error(refused, f"nested {deepest} levels deep, {DEPTH} are allowed")
+        if culprit is not None:
+            raise self.error(culprit, f"nested {deepest} levels deep, {DEPTH} are allowed")
 
     def check_parameters(self, what):
         """Refuses parameters that are no plain names."""
@@ -132,16 +132,16 @@ def _tree(function, code):
     if tree is None:
         block = inspect.getblock(lines[first - 1 :])
         tree = _parse("".join(block))
-    found = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
-    if found is None or found.name != function.__name__:
+    definition = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    if definition is None or definition.name != function.__name__:
         raise KernelError(f"{code.co_filename}:{first}:1: {function.__name__!r} is no `def` of its own: lambdas are no kernels")
-    if _is_recent(code.co_filename) and not _is_source_of(found, code):
+    if _is_recent(code.co_filename) and not _is_source_of(definition, code):
         raise KernelError(
             f"{code.co_filename}:{first}:1: kernel {function.__name__}: the file was changed after Python read it: load it again"
         )
-    added = _is_indented(text)
-    wide = None if text.isascii() else [b""] * added + [line.encode() for line in "".join(block).split("\n")]
-    return found, first - 1 - added, wide
+    extra_lines = _is_indented(text)
+    wide = None if text.isascii() else [b""] * extra_lines + [line.encode() for line in "".join(block).split("\n")]
+    return definition, first - 1 - extra_lines, wide
 
 
 # A minute before the first kernel: files that are older were not changed after their import.
@@ -167,17 +167,17 @@ def _is_source_of(tree, code):
     plain.decorator_list = []
     # Names of the closure are those of a function around it.
     first = "None" if code.co_name in code.co_freevars else f"global {code.co_name}"
-    around = ast.parse(f"def around():\n    {first}\n    {' = '.join((*code.co_freevars, 'None'))}").body[0]
-    around.body.append(plain)
+    outer = ast.parse(f"def around():\n    {first}\n    {' = '.join((*code.co_freevars, 'None'))}").body[0]
+    outer.body.append(plain)
     try:
-        made = compile(ast.Module([around], []), code.co_filename, "exec", code.co_flags & _FUTURE, True)
+        result = compile(ast.Module([outer], []), code.co_filename, "exec", code.co_flags & _FUTURE, True)
         for name in ("around", code.co_name):
-            made = next(one for one in made.co_consts if inspect.iscode(one) and one.co_name == name)
+            result = next(constant for constant in result.co_consts if inspect.iscode(constant) and constant.co_name == name)
     except (SyntaxError, ValueError, StopIteration, RecursionError, MemoryError):
         # The compiler of kernels says what it refuses.
         return True
 
-    return _content(made) == _content(code)
+    return _content(result) == _content(code)
 
 
 # Calls and the names that they call: these instructions also depend on the module's imports.
@@ -192,7 +192,7 @@ def _content(code):
     """What two compilations of one text have in common."""
     steps = zip(code.co_code[::2], code.co_code[1::2])
     steps = [(step, 0 if step in _JUMPS else argument) for step, argument in steps if step not in _CALLS]
-    constants = [_content(one) if inspect.iscode(one) else (type(one), repr(one)) for one in code.co_consts]
+    constants = [_content(constant) if inspect.iscode(constant) else (type(constant), repr(constant)) for constant in code.co_consts]
     return steps, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
 
 
@@ -217,9 +217,9 @@ def _block(lines):
         text = line.strip()
         if not text or text[0] == "#":
             continue
-        here = len(line) - len(line.lstrip())
-        if inside and here <= indent and text[0] not in ")]}":
+        spaces = len(line) - len(line.lstrip())
+        if inside and spaces <= indent and text[0] not in ")]}":
             return lines[:number]
-        if here <= indent and text.startswith(("def ", "async ", "class ")):
+        if spaces <= indent and text.startswith(("def ", "async ", "class ")):
             inside = True
     return lines

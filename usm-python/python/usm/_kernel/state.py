@@ -79,7 +79,7 @@ class Draft:
         self.files.append(source)
         return len(self.files) - 1
 
-    def located(self, at):
+    def describe_place(self, at):
         """A place of the nodes as users know it."""
         file, line, column = nodes.parts_of_place(at)
         return f"{self.files[int(file)].file}:{line}:{column}"
@@ -134,8 +134,8 @@ class Draft:
 
     def sources_of_launch(self, facts):
         """The sources of the parameters; those of arrays say whether the kernel changes them."""
-        changed = self.stored | facts.atomics
-        return [(sort, argument, int(argument in changed) if sort == FROM_ARRAY else number) for sort, argument, number in self.sources]
+        arguments = self.stored | facts.atomics
+        return [(sort, argument, int(argument in arguments) if sort == FROM_ARRAY else number) for sort, argument, number in self.sources]
 
 
 class Checks:

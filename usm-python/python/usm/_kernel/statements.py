@@ -111,7 +111,7 @@ class Statements:
         if isinstance(node.value, ast.Constant):
             return
         if isinstance(node.value, ast.Call):
-            self.call(node.value, alone=True)
+            self.call(node.value, is_statement=True)
             return
         self.expr(node.value)
 
@@ -140,9 +140,9 @@ def contains_part(meaning):
 
 
 Statements.STATEMENTS = {
-    ast.Assign: Assignments.assignment,
-    ast.AnnAssign: Assignments.annotated,
-    ast.AugAssign: Assignments.augmented,
+    ast.Assign: Assignments.assign_targets,
+    ast.AnnAssign: Assignments.assign_annotated,
+    ast.AugAssign: Assignments.assign_augmented,
     ast.If: Statements.branch,
     ast.While: Loops.while_loop,
     ast.For: Loops.for_loop,

@@ -23,12 +23,12 @@ class Structures:
     def parameter_structures(self, name, argument, layout):
         """An argument that is an array of structures. Its first field is this argument."""
         extents = self.parameter_extents(name, argument, layout.head >> 16 & 0xFF)
-        found = Arr(name, ("structures", argument), None, extents, "param", argument)
-        found.fields, found.layout = layout.fields, layout
+        array = Arr(name, ("structures", argument), None, extents, "param", argument)
+        array.fields, array.layout = layout.fields, layout
         if layout.head >> 8 & 1:
             # In structures.
-            found.strides, found.offset = self.parameter_strides(name, argument, len(extents))
-        return found
+            array.strides, array.offset = self.parameter_strides(name, argument, len(extents))
+        return array
 
     def parameter_record(self, name, argument, fields):
         """An argument that is one structure by value."""
@@ -43,8 +43,8 @@ class Structures:
                 values[field] = self.array_by_value(path, argument + leaf.place, leaf)
                 continue
             names = [path] if parts == 1 else [f"{path}.real", f"{path}.imag"]
-            found = [Val(self.parameter_value(one, ty, (FROM_SCALAR, argument + leaf.place, part)), ty) for part, one in enumerate(names)]
-            values[field] = Cpx(*found) if parts == 2 else Val(self.computed(found[0].text, ty), COMPUTED.get(ty, ty))
+            numbers = [Val(self.parameter_value(label, ty, (FROM_SCALAR, argument + leaf.place, part)), ty) for part, label in enumerate(names)]
+            values[field] = Cpx(*numbers) if parts == 2 else Val(self.to_computed(numbers[0].text, ty), COMPUTED.get(ty, ty))
         return Rec(name, values)
 
     def array_by_value(self, name, argument, leaf):
@@ -66,18 +66,18 @@ class Structures:
             return self.part(base, array.extents + extra, array.indices + [Slice(number(0, "wi", self.scope.at), extent, WHOLE) for extent in extra])
         # By the fields themselves: a name may have a dot.
         key = array.number, id(array.fields), name
-        found = self.draft.fields.get(key)
-        if found is None:
-            found = self.nested(array, name, inner) if inner.__class__ is dict else self.leaf(array, name, inner)
-            self.draft.fields[key] = found
-        return found
+        result = self.draft.fields.get(key)
+        if result is None:
+            result = self.nested(array, name, inner) if inner.__class__ is dict else self.leaf(array, name, inner)
+            self.draft.fields[key] = result
+        return result
 
     def nested(self, array, name, fields):
         """Structures inside of structures."""
-        found = Arr(f"{array.name}.{name}", array.number, None, array.extents, array.kind, array.argument)
-        found.fields, found.layout = fields, array.layout
-        found.strides, found.offset = array.strides, array.offset
-        return found
+        result = Arr(f"{array.name}.{name}", array.number, None, array.extents, array.kind, array.argument)
+        result.fields, result.layout = fields, array.layout
+        result.strides, result.offset = array.strides, array.offset
+        return result
 
     def leaf(self, array, name, leaf):
         """The array of a field that is no structure; it is a parameter if the kernel names it."""
@@ -99,17 +99,17 @@ class Structures:
         for extent in reversed(leaf.inner):
             strides.insert(len(array.extents), nodes.literal("u64", step, at))
             step *= extent
-        found = Arr(name, number_of_array, ty, array.extents + inner, "param", argument, strides, offset, is_complex)
-        found.home = array.number, array.name.partition(".")[0], len(array.extents)
-        return found
+        result = Arr(name, number_of_array, ty, array.extents + inner, "param", argument, strides, offset, is_complex)
+        result.home = array.number, array.name.partition(".")[0], len(array.extents)
+        return result
 
     def read_field(self, array, name, node):
         """The value of a field of one structure, or the array of a field."""
-        found = self.field(array, name, node)
-        if found.fields is not None or found.extents or array.extents:
-            return found
-        index = self.element_place(found, [], [], node)
-        return self.loaded(found, index, self.scope.place_of(node))
+        result = self.field(array, name, node)
+        if result.fields is not None or result.extents or array.extents:
+            return result
+        index = self.element_place(result, [], [], node)
+        return self.load_element(result, index, self.scope.place_of(node))
 
     def record_field(self, record, name, node):
         """The value of a field of an argument by value."""
@@ -132,13 +132,13 @@ class Structures:
             raise self.error(node, f"`{array.name}` has {len(array.extents)} dimensions, {len(values)} indices are given")
         for place, value in enumerate(values):
             self.check_index(array, place, value, node)
-        return self.part(array, [], [self.fixed(value) for value in values])
+        return self.part(array, [], [self.fix_index(value) for value in values])
 
     def field_name(self, node):
         """The name of a field that a subscript is; None for an index."""
         if isinstance(node, ast.Name):
-            found = self.expr(node)
-            value = found.value if found.__class__ is Static else None
+            meaning = self.expr(node)
+            value = meaning.value if meaning.__class__ is Static else None
         else:
             value = node.value if isinstance(node, ast.Constant) else None
         return value if isinstance(value, str) else None
@@ -150,28 +150,28 @@ class Structures:
 
         For a whole structure, the structure alone.
         """
-        found = self.expr(target.value)
-        is_structure = found.__class__ is Arr and found.fields is not None
+        meaning = self.expr(target.value)
+        is_structure = meaning.__class__ is Arr and meaning.fields is not None
         if isinstance(target, ast.Attribute):
-            if found.__class__ is Rec:
-                raise self.error(target, f"`{found.name}` is passed by value, so it cannot be set: take an array of one structure")
-            if not is_structure or found.extents:
+            if meaning.__class__ is Rec:
+                raise self.error(target, f"`{meaning.name}` is passed by value, so it cannot be set: take an array of one structure")
+            if not is_structure or meaning.extents:
                 raise self.error(target, "only variables, elements of arrays and fields of elements can be set")
-            found = self.field(found, target.attr, target)
+            meaning = self.field(meaning, target.attr, target)
         elif is_structure:
             name = self.field_name(target.slice)
-            found = self.field(found, name, target) if name is not None else self.part_of(found, target)
+            meaning = self.field(meaning, name, target) if name is not None else self.part_of(meaning, target)
         else:
-            if found.__class__ is Rec:
-                raise self.error(target, f"`{found.name}` is passed by value, so it cannot be set: take an array of one structure")
-            if found.__class__ is not Arr:
+            if meaning.__class__ is Rec:
+                raise self.error(target, f"`{meaning.name}` is passed by value, so it cannot be set: take an array of one structure")
+            if meaning.__class__ is not Arr:
                 raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
-            return found, *self.element_index(found, target)
-        if found.extents:
+            return meaning, *self.element_index(meaning, target)
+        if meaning.extents:
             raise self.error(target, f"`{ast.unparse(target)}` is an array: set its elements")
-        if found.fields is not None:
-            return found, None, True
-        return found, self.element_place(found, [], [], target), True
+        if meaning.fields is not None:
+            return meaning, None, True
+        return meaning, self.element_place(meaning, [], [], target), True
 
     def store_structure(self, array, value, node):
         """Sets all fields of an element: to those of another structure, or to values in order."""
@@ -179,26 +179,26 @@ class Structures:
         values = self.leaves_of(value, node, array.fields) if value.__class__ in (Arr, Rec, Tup) else None
         if values is None or [path for path, _ in targets] != [path for path, _ in values]:
             raise self.error(node, f"`{array.name}` has structures of {names_of(array.fields)}: set it to a structure with these fields in order, or to a tuple of their values")
-        values = [self.copied(self.as_number(found, node)) for _, found in values]
-        for (_, place), found in zip(targets, values):
-            self.store_element(place, self.element_place(place, [], [], node), found, node)
+        values = [self.copy_numbers(self.as_number(meaning, node)) for _, meaning in values]
+        for (_, place), meaning in zip(targets, values):
+            self.store_element(place, self.element_place(place, [], [], node), meaning, node)
 
-    def leaves_of(self, found, node, fields=None, path=()):
+    def leaves_of(self, meaning, node, fields=None, path=()):
         """The names and meanings of all numbers in a structure, or in a tuple for these fields.
 
         With `fields`, elements are read. None for what is no structure.
         """
         leaves = []
-        if found.__class__ is Tup:
-            if len(found.items) != len(fields):
+        if meaning.__class__ is Tup:
+            if len(meaning.items) != len(fields):
                 return None
-            items = zip(fields, found.items)
-        elif found.__class__ is Rec:
-            items = found.fields.items()
-        elif found.fields is None or found.extents:
+            items = zip(fields, meaning.items)
+        elif meaning.__class__ is Rec:
+            items = meaning.fields.items()
+        elif meaning.fields is None or meaning.extents:
             return None
         else:
-            items = ((name, self.field(found, name, node)) for name in found.fields)
+            items = ((name, self.field(meaning, name, node)) for name in meaning.fields)
         for name, item in items:
             if item.__class__ is Arr and item.extents:
                 raise self.error(node, f"field `{name}` of `{item.name.rpartition('.')[0]}` is an array: set fields and their elements one by one")
@@ -211,7 +211,7 @@ class Structures:
                 leaves += more
                 continue
             if item.__class__ is Arr and fields is not None:
-                item = self.loaded(item, self.element_place(item, [], [], node), self.scope.at)
+                item = self.load_element(item, self.element_place(item, [], [], node), self.scope.at)
             leaves.append(((*path, name), item))
         return leaves
 

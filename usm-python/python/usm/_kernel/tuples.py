@@ -18,45 +18,45 @@ class Tuples:
 
     # Taking apart and binding.
 
-    def unpack_target(self, target, found, node):
+    def unpack_target(self, target, meaning, node):
         """`a, b = ..`: all values are read before a name is set."""
-        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
-            found = Tup([Static(item) for item in found.value])
-        if found.__class__ is Arr and found.fields is None and len(found.extents) == 1 and found.extents[0].const == len(target.elts):
-            found = self.elements_of(found, node)
-        if found.__class__ is Arr:
-            raise self.error(node, f"`{found.name}` is an array, and only tuples are taken apart: write an index for each element")
-        if found.__class__ is not Tup:
+        if meaning.__class__ is Static and isinstance(meaning.value, (tuple, list)):
+            meaning = Tup([Static(item) for item in meaning.value])
+        if meaning.__class__ is Arr and meaning.fields is None and len(meaning.extents) == 1 and meaning.extents[0].const == len(target.elts):
+            meaning = self.elements_of(meaning, node)
+        if meaning.__class__ is Arr:
+            raise self.error(node, f"`{meaning.name}` is an array, and only tuples are taken apart: write an index for each element")
+        if meaning.__class__ is not Tup:
             raise self.error(node, "a number cannot be taken apart: a tuple can")
-        if len(found.items) != len(target.elts):
-            raise self.error(node, f"{len(target.elts)} names for {len(found.items)} values")
-        for one, item in zip(target.elts, self.copied(found).items):
-            self.bind_target(one, item, node)
+        if len(meaning.items) != len(target.elts):
+            raise self.error(node, f"{len(target.elts)} names for {len(meaning.items)} values")
+        for element, item in zip(target.elts, self.copy_numbers(meaning).items):
+            self.bind_target(element, item, node)
 
     def elements_of(self, array, node):
         """The elements of an array of one dimension whose length is known, as a tuple."""
         items = []
         for place in range(array.extents[0].const):
             index = self.element_place(array, [number(place, "wi", self.scope.at)], [node], node)
-            items.append(self.loaded(array, index, self.scope.at))
+            items.append(self.load_element(array, index, self.scope.at))
         return Tup(items)
 
-    def bind_tuple(self, name, known, found, node):
+    def bind_tuple(self, name, before, meaning, node):
         """Sets a variable that is a tuple: all its numbers, after they are read."""
         key = f"{self.scope.frame.key}.{name}"
         if key in self.facts.packs and self.facts.packs[key].is_complex:
             raise self.error(node, f"`{name}` is complex elsewhere: take another name for a tuple")
-        if known is not None and known.count != len(found.items):
-            raise self.error(node, f"`{name}` is a tuple of {known.count} numbers elsewhere, and of {len(found.items)} here")
-        for place, item in enumerate(self.copied(found).items):
+        if before is not None and before.count != len(meaning.items):
+            raise self.error(node, f"`{name}` is a tuple of {before.count} numbers elsewhere, and of {len(meaning.items)} here")
+        for place, item in enumerate(self.copy_numbers(meaning).items):
             self.assign(f"{name}.{place}", item, node)
-        self.scope.frame.names[name] = self.facts.packs[key] = Pack(key, len(found.items))
+        self.scope.frame.names[name] = self.facts.packs[key] = Pack(key, len(meaning.items))
 
     # Items.
 
-    def item_of_tuple(self, found, node):
+    def item_of_tuple(self, meaning, node):
         """The item at an index: any item at one that is known here, else a number."""
-        items = found.items if found.__class__ is Tup else [Static(item) for item in found.value]
+        items = meaning.items if meaning.__class__ is Tup else [Static(item) for item in meaning.value]
         place = self.value(node.slice)
         if type(place.const) is not int:
             return self.number_of_tuple(items, place, node)
@@ -76,21 +76,21 @@ class Tuples:
         array = Arr(name, self.draft.new_array(name, ty, nodes.private_space(len(numbers)), at), ty, [number(len(numbers), "wi", at)], "private")
         for index, value in enumerate(numbers):
             self.emit(nodes.store(array.number, nodes.literal("u64", index, at), self.to(value, ty), at))
-        return self.loaded(array, self.element_place(array, [place], [node.slice], node), at)
+        return self.load_element(array, self.element_place(array, [place], [node.slice], node), at)
 
     def number_or_tuple(self, node):
         """The meaning of an expression that is a number, or a tuple with numbers as its values."""
-        found = self.expr(node)
-        if found.__class__ is Static and isinstance(found.value, tuple):
-            found = Tup([Static(item) for item in found.value])
-        if found.__class__ is not Tup:
-            return self.as_number(found, node)
-        return Tup([self.as_value(item, node) if item.__class__ is Static else item for item in found.items])
+        meaning = self.expr(node)
+        if meaning.__class__ is Static and isinstance(meaning.value, tuple):
+            meaning = Tup([Static(item) for item in meaning.value])
+        if meaning.__class__ is not Tup:
+            return self.as_number(meaning, node)
+        return Tup([self.as_value(item, node) if item.__class__ is Static else item for item in meaning.items])
 
     def choice_of_tuples(self, condition, branches, node):
         """`a if c else b` of two tuples of numbers. A branch is a tuple and its own statements."""
-        (one, first), (two, second) = branches
-        items = [found.items if found.__class__ is Tup else () for found in (one, two)]
+        (left, first), (right, second) = branches
+        items = [meaning.items if meaning.__class__ is Tup else () for meaning in (left, right)]
         if len(items[0]) != len(items[1]) or any(item.__class__ is not Val for item in (*items[0], *items[1])):
             raise self.error(node, "a choice of tuples is one of as many real numbers on both sides: write an `if`")
         types = [self.common_type(*pair, node, "or") for pair in zip(*items)]

@@ -53,30 +53,30 @@ def limits(ty):
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(ty) else (0, (1 << bits) - 1)
 
 
-def promote(one, two):
+def promote(left, right):
     """The type that NumPy 2 gives a sum.
 
     None for int64 with uint64: no integer type holds both.
     """
-    if one == two:
-        return one
-    if one[0] == "w" or two[0] == "w":
-        weak, other = (one, two) if one[0] == "w" else (two, one)
+    if left == right:
+        return left
+    if left[0] == "w" or right[0] == "w":
+        weak, other = (left, right) if left[0] == "w" else (right, left)
         if other[0] == "w":
             return "wf"
         if other == "bool":
             return STORED[weak]
         return other if weak == "wi" or is_float(other) else "f64"
-    if one == "bool" or two == "bool":
-        return two if one == "bool" else one
-    if is_float(one) or is_float(two):
-        if is_float(one) and is_float(two):
+    if left == "bool" or right == "bool":
+        return right if left == "bool" else left
+    if is_float(left) or is_float(right):
+        if is_float(left) and is_float(right):
             return "f64"
-        narrow, whole = (one, two) if is_float(one) else (two, one)
+        narrow, whole = (left, right) if is_float(left) else (right, left)
         return narrow if BITS[whole] < 32 else "f64"
-    if is_signed(one) == is_signed(two):
-        return one if BITS[one] > BITS[two] else two
-    signed, unsigned = (one, two) if is_signed(one) else (two, one)
+    if is_signed(left) == is_signed(right):
+        return left if BITS[left] > BITS[right] else right
+    signed, unsigned = (left, right) if is_signed(left) else (right, left)
     if BITS[signed] > BITS[unsigned]:
         return signed
     return None if BITS[unsigned] == 64 else f"i{2 * BITS[unsigned]}"
@@ -86,10 +86,10 @@ def bits_of(value, ty):
     """The bits of a number in a type, as an integer."""
     if ty == "f32":
         try:
-            packed = struct.pack("<f", value)
+            data = struct.pack("<f", value)
         except OverflowError:
-            packed = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-        return struct.unpack("<I", packed)[0]
+            data = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
+        return struct.unpack("<I", data)[0]
     if ty == "f64":
         return struct.unpack("<Q", struct.pack("<d", value))[0]
     if ty == "bool":
@@ -98,7 +98,7 @@ def bits_of(value, ty):
     return ((int(value) - low) % (high - low + 1) + low) & 0xFFFFFFFFFFFFFFFF
 
 
-def held(value, ty):
+def convert(value, ty):
     """The number that a type holds when it is given `value`."""
     if ty == "wi":
         return value

@@ -30,14 +30,15 @@ class WorkItems:
 
     def id_or_size_node(self, query, name, node):
         """The value of a query of one dimension, which is a literal."""
-        dimension = self.one_argument(node).const
+        dimension = self.take_argument(node).const
         if type(dimension) is not int:
             raise self.error(node, f"`{name}` has a literal as its dimension")
         if not 0 <= dimension < 3:
             raise self.error(node, f"dimension {dimension}: a range has at most three, 0 to 2")
-        if dimension >= self.signature.dimensions:
-            raise self.error(node, f"dimension {dimension} of a range with {self.signature.dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
-        return Val(nodes.cast("i64", nodes.query(query, "u64", dimension, self.scope.at), self.scope.at), "i64", None, MOST)
+        dimensions, at = self.signature.dimensions, self.scope.at
+        if dimension >= dimensions:
+            raise self.error(node, f"dimension {dimension} of a range with {dimensions}: launch it over more, by `k[(n, m), None]` or `k[usm.Range(n, m)]`, or ask for less")
+        return Val(nodes.cast("i64", nodes.query(query, "u64", dimension, at), at), "i64", None, MOST)
 
     def barrier(self, name, node):
         """`usm.barrier` or `usm.mem_fence`."""
@@ -54,24 +55,24 @@ class WorkItems:
         at, of_sub_group = self.scope.at, space == "sub_group"
         size = self.source.sub_group if of_sub_group else None
         if of_sub_group and function in ("size", "id", "local_id", "count"):
-            self.given_arguments(node, 0)
-            found = self.temporary("u64")
-            self.emit(nodes.sub_group_query(size, function.replace("_", "-"), found, at))
-            return Val(nodes.cast("i64", nodes.variable("u64", found, at), at), "i64", None, MOST)
+            self.take_arguments(node, 0)
+            result = self.temporary("u64")
+            self.emit(nodes.sub_group_query(size, function.replace("_", "-"), result, at))
+            return Val(nodes.cast("i64", nodes.variable("u64", result, at), at), "i64", None, MOST)
         if of_sub_group and function in SHUFFLES:
-            value, lane = self.given_arguments(node, 2)
+            value, lane = self.take_arguments(node, 2)
             if not is_int(lane.ty):
                 raise self.error(node, f"the lane of `{function}` is an integer")
-            found = self.temporary(value.ty)
-            self.emit(nodes.shuffle(size, SHUFFLES[function], found, value.text, self.to(lane, "u64"), at))
-            return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
+            result = self.temporary(value.ty)
+            self.emit(nodes.shuffle(size, SHUFFLES[function], result, value.text, self.to(lane, "u64"), at))
+            return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
         if function == "broadcast":
-            value, item = self.given_arguments(node, 2)
+            value, item = self.take_arguments(node, 2)
             if not is_int(item.ty):
                 raise self.error(node, "the item of `broadcast` is an integer: a linear local id")
-            found = self.temporary(value.ty)
-            self.emit(nodes.broadcast(found, value.text, self.to(item, "u64"), at))
-            return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
+            result = self.temporary(value.ty)
+            self.emit(nodes.broadcast(result, value.text, self.to(item, "u64"), at))
+            return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
         if function in ("any", "all"):
             if len(node.args) != 1:
                 raise self.error(node, f"`usm.{space}.{function}` has 1 argument")
@@ -79,9 +80,9 @@ class WorkItems:
             how, by = "reduce", "or" if function == "any" else "and"
         else:
             how, _, by = function.partition("_")
-            value = self.one_argument(node)
+            value = self.take_argument(node)
             if value.ty == "bool":
                 value = self.cast(value, "i64")
-        found = self.temporary(value.ty)
-        self.emit(nodes.collect(how, by, found, value.text, at, size))
-        return Val(nodes.variable(STORED[value.ty], found, at), value.ty)
+        result = self.temporary(value.ty)
+        self.emit(nodes.collect(how, by, result, value.text, at, size))
+        return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
