@@ -28,15 +28,15 @@ def bin_of_number(x, edges, low, scale):
 def bin_of_edges(x, edges, low, scale):
     """The bin of a number by the edges of equal bins; -1 outside and for NaN."""
     last = edges.size - 1
-    found = -1
+    place = -1
     if x >= edges[0] and x <= edges[last]:
-        found = min(max(int((x - low) * scale), 0), last - 1)
+        place = min(max(int((x - low) * scale), 0), last - 1)
         # The product is rounded: the edges decide.
-        if x < edges[found] and found > 0:
-            found -= 1
-        if found < last - 1 and x >= edges[found + 1]:
-            found += 1
-    return found
+        if x < edges[place] and place > 0:
+            place -= 1
+        if place < last - 1 and x >= edges[place + 1]:
+            place += 1
+    return place
 
 
 @lru_cache(8)
@@ -48,9 +48,9 @@ def counts_of_chunks(bin_of):
         place = get_global_id(0)
         start = place * chunk
         for k in range(start, min(start + chunk, x.size)):
-            found = bin_of(x[k], edges, low, scale)
-            if 0 <= found < counts.shape[1]:
-                counts[place, found] += 1
+            bin_place = bin_of(x[k], edges, low, scale)
+            if 0 <= bin_place < counts.shape[1]:
+                counts[place, bin_place] += 1
 
     return count_chunk
 
@@ -79,13 +79,13 @@ def counts_of_groups(bin_of, room):
             barrier(CLK_LOCAL_MEM_FENCE)
         start = get_group_id(0) * span
         for k in range(start + item, min(start + span, x.size), GROUP):
-            found = bin_of(x[k], edges, low, scale)
-            if 0 <= found < bins:
+            bin_place = bin_of(x[k], edges, low, scale)
+            if 0 <= bin_place < bins:
                 if room:
-                    if found < room:
-                        atomic.add(own, found, 1)
+                    if bin_place < room:
+                        atomic.add(own, bin_place, 1)
                 else:
-                    atomic.add(counts, found, 1)
+                    atomic.add(counts, bin_place, 1)
         if room:
             barrier(CLK_LOCAL_MEM_FENCE)
             for k in range(item, min(room, bins), GROUP):

@@ -73,28 +73,28 @@ def of_tiles(combine, dtype, group, each, exclusive, neutral):
             # Running totals of the items, from one array to the other and back.
             for level in range(levels):
                 step = 1 << 2 * level
-                here = totals[item]
+                subtotal = totals[item]
                 if 0 < step <= item:
-                    here = combine(totals[item - step], here)
-                others[item] = here
+                    subtotal = combine(totals[item - step], subtotal)
+                others[item] = subtotal
                 barrier(CLK_LOCAL_MEM_FENCE)
                 double = 2 << 2 * level
                 if 0 < double <= item:
-                    here = combine(others[item - double], here)
-                totals[item] = here
+                    subtotal = combine(others[item - double], subtotal)
+                totals[item] = subtotal
                 barrier(CLK_LOCAL_MEM_FENCE)
-            running = carry
+            prefix = carry
             if item > 0:
-                running = combine(carry, totals[item - 1])
+                prefix = combine(carry, totals[item - 1])
             for j in range(each):
                 at = own + j
                 value = shared[at + at // 32]
                 if exclusive:
-                    shared[at + at // 32] = running
-                    running = combine(running, value)
+                    shared[at + at // 32] = prefix
+                    prefix = combine(prefix, value)
                 else:
-                    running = combine(running, value)
-                    shared[at + at // 32] = running
+                    prefix = combine(prefix, value)
+                    shared[at + at // 32] = prefix
             carry = combine(carry, totals[group - 1])
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):

@@ -47,11 +47,11 @@ def counts_of_spans(order):
 
     @ordered_kernel
     def count_digits(x, span, shift, counts):
-        seen = local.array(DIGITS * _COPIES, _usm.uint32)
+        tallies = local.array(DIGITS * _COPIES, _usm.uint32)
         mine = private.array(_EACH, _usm.int64)
         item, place = get_local_id(0), get_group_id(0)
         for k in range(item, DIGITS * _COPIES, GROUP):
-            seen[k] = 0
+            tallies[k] = 0
         barrier(CLK_LOCAL_MEM_FENCE)
         copy = item & (_COPIES - 1)
         start = place * span
@@ -65,12 +65,12 @@ def counts_of_spans(order):
             for j in range(_EACH):
                 digit = mine[j]
                 if 0 <= digit < DIGITS:
-                    atomic.add(seen, digit * _COPIES + copy, 1)
+                    atomic.add(tallies, digit * _COPIES + copy, 1)
         barrier(CLK_LOCAL_MEM_FENCE)
         for digit in range(item, DIGITS, GROUP):
             total = _usm.uint32(0)
             for k in range(_COPIES):
-                total += seen[digit * _COPIES + k]
+                total += tallies[digit * _COPIES + k]
             counts[digit, place] = total
 
     return count_digits
@@ -90,23 +90,23 @@ def add_up_counts(counts, before, totals):
     barrier(CLK_LOCAL_MEM_FENCE)
     for level in range(_ROUNDS):
         step = 1 << 2 * level
-        here = sums[item]
+        subtotal = sums[item]
         if 0 < step <= item:
-            here += sums[item - step]
-        others[item] = here
+            subtotal += sums[item - step]
+        others[item] = subtotal
         barrier(CLK_LOCAL_MEM_FENCE)
         double = 2 << 2 * level
         if 0 < double <= item:
-            here += others[item - double]
-        sums[item] = here
+            subtotal += others[item - double]
+        sums[item] = subtotal
         barrier(CLK_LOCAL_MEM_FENCE)
-    running = sums[item] - own
+    prefix = sums[item] - own
     for j in range(4):
         if item * 4 + j < spans:
-            before[digit, item * 4 + j] = running
-            running += counts[digit, item * 4 + j]
+            before[digit, item * 4 + j] = prefix
+            prefix += counts[digit, item * 4 + j]
     if item == GROUP - 1:
-        totals[digit] = running
+        totals[digit] = prefix
 
 
 @lru_cache(64)
@@ -123,7 +123,7 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
 
     @ordered_kernel
     def move_by_digit(x, places, span, shift, before, totals, out, places_out):
-        keys, carried = local.array(tile, bits_type), local.array(places_room, places_type)
+        keys, tile_places = local.array(tile, bits_type), local.array(places_room, places_type)
         cells, chunks = local.array(4 * _ROOM, unsigned), local.array(4 * _CHUNKS, unsigned)
         wholes = local.array(4, unsigned)
         sums, others = local.array(DIGITS, places_type), local.array(DIGITS, places_type)
@@ -135,21 +135,21 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
         start = place * span
         stop = min(start + span, x.size)
         # Where the item's digit begins in the span: the elements of lesser digits before it.
-        here = totals[item]
-        sums[item] = here
+        subtotal = totals[item]
+        sums[item] = subtotal
         barrier(CLK_LOCAL_MEM_FENCE)
         for level in range(_ROUNDS):
             step = 1 << 2 * level
             if 0 < step <= item:
-                here += sums[item - step]
-            others[item] = here
+                subtotal += sums[item - step]
+            others[item] = subtotal
             barrier(CLK_LOCAL_MEM_FENCE)
             double = 2 << 2 * level
             if 0 < double <= item:
-                here += others[item - double]
-            sums[item] = here
+                subtotal += others[item - double]
+            sums[item] = subtotal
             barrier(CLK_LOCAL_MEM_FENCE)
-        target = here - totals[item] + before[item, place]
+        target = subtotal - totals[item] + before[item, place]
         for first in range(start, stop, tile):
             count = min(stop - first, tile)
             for j in range(each):
@@ -165,48 +165,48 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                 keys[j * GROUP + item] = own[j]
                 if moves_places:
                     if not begins:
-                        carried[j * GROUP + item] = own_places[j]
+                        tile_places[j * GROUP + item] = own_places[j]
             begins_at[item], ends_at[item] = 0, 0
             barrier(CLK_LOCAL_MEM_FENCE)
             for j in range(each):
                 own[j] = keys[item * each + j]
                 if moves_places:
-                    own_places[j] = (first + item * each + j) if begins else carried[item * each + j]
+                    own_places[j] = (first + item * each + j) if begins else tile_places[item * each + j]
             for half in range(2):
-                packed = unsigned(0)
+                digit_counts = unsigned(0)
                 for j in range(each):
                     field = unsigned(((order(own[j]) >> (low + _usm.uint32(4 * half))) & 15) * 4)
-                    ranks[j] = _usm.uint32(((packed >> field) & 15) * 64 + field)
-                    packed += unsigned(1) << field
+                    ranks[j] = _usm.uint32(((digit_counts >> field) & 15) * 64 + field)
+                    digit_counts += unsigned(1) << field
                 for word in range(4):
-                    four = (packed >> unsigned(16 * word)) & 0xFFFF
+                    four = (digit_counts >> unsigned(16 * word)) & 0xFFFF
                     spread = (four & 15) | (four & 0xF0) << 12 | (four & 0xF00) << 24 | (four & 0xF000) << 36
                     cells[word * _ROOM + item + item // _CHUNK] = spread
                 barrier(CLK_LOCAL_MEM_FENCE)
                 if item < 4 * _CHUNKS:
-                    running = unsigned(0)
+                    prefix = unsigned(0)
                     for k in range(_CHUNK):
                         at = (item & 3) * _ROOM + (item >> 2) * (_CHUNK + 1) + k
                         number = cells[at]
-                        cells[at] = running
-                        running += number
-                    chunks[(item & 3) * _CHUNKS + (item >> 2)] = running
+                        cells[at] = prefix
+                        prefix += number
+                    chunks[(item & 3) * _CHUNKS + (item >> 2)] = prefix
                 barrier(CLK_LOCAL_MEM_FENCE)
                 if item < 4:
-                    running = unsigned(0)
+                    prefix = unsigned(0)
                     for k in range(_CHUNKS):
                         number = chunks[item * _CHUNKS + k]
-                        chunks[item * _CHUNKS + k] = running
-                        running += number
-                    wholes[item] = running
+                        chunks[item * _CHUNKS + k] = prefix
+                        prefix += number
+                    wholes[item] = prefix
                 barrier(CLK_LOCAL_MEM_FENCE)
                 # The elements of lesser digits: those of earlier fields, and of earlier words.
                 earlier = unsigned(0)
                 for word in range(4):
-                    summed = wholes[word] * ones
+                    word_sums = wholes[word] * ones
                     at = word * _ROOM + item + item // _CHUNK
-                    cells[at] += chunks[word * _CHUNKS + item // _CHUNK] + (summed << 16) + earlier * ones
-                    earlier += summed >> 48
+                    cells[at] += chunks[word * _CHUNKS + item // _CHUNK] + (word_sums << 16) + earlier * ones
+                    earlier += word_sums >> 48
                 for j in range(each):
                     place_of_field = ranks[j] & 63
                     fields = cells[int(place_of_field >> 4) * _ROOM + item + item // _CHUNK]
@@ -214,13 +214,13 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                     if at < tile:
                         keys[at] = own[j]
                         if moves_places:
-                            carried[at] = own_places[j]
+                            tile_places[at] = own_places[j]
                 barrier(CLK_LOCAL_MEM_FENCE)
                 if half == 0:
                     for j in range(each):
                         own[j] = keys[item * each + j]
                         if moves_places:
-                            own_places[j] = carried[item * each + j]
+                            own_places[j] = tile_places[item * each + j]
             # Where digits begin and end in the tile.
             for j in range(each):
                 at = j * GROUP + item
@@ -253,6 +253,6 @@ def moves_of_spans(order, bits_type, places_type, each, last, moves_keys, moves_
                             out[to] = own[j]
                     if moves_places:
                         if 0 <= to < places_out.size:
-                            places_out[to] = carried[at]
+                            places_out[to] = tile_places[at]
 
     return move_by_digit
