@@ -41,7 +41,7 @@ def plain_sum(self, array, reference, function, values, node, alone, only_check=
     if function != "add" or only_check:
         return ATOMIC(self, array, reference, function, values, node, alone, only_check)
     # The array stays one that is written.
-    self.draft.stored.add(array.argument)
+    self.draft.stored_arguments.add(array.argument)
     place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
     ty, at = array.ty, self.scope.at
     total = nodes.binary("add", ty, nodes.load(ty, array.number, place, at), self.to(values[0], ty), at)

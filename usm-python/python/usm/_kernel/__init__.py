@@ -83,7 +83,7 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
 def ordered_kernel(function):
     """A kernel of this package, of which no two items race in any launch."""
     source = Source(function)
-    source.ordered = True
+    source.is_ordered = True
     return _of_source(source, False)
 
 

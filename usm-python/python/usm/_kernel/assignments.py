@@ -50,17 +50,17 @@ class Assignments:
             return
         if not isinstance(target, (ast.Subscript, ast.Attribute)):
             raise self.error(target, "only variables and elements of arrays can be set")
-        array, index, pure = self.place_to_set(target)
+        array, index, is_pure = self.place_to_set(target)
         if array.fields is not None:
             raise self.error(target, f"`{ast.unparse(target)}` is a structure, which does not compute: change its fields")
         load = self.load_element(array, index, self.scope.at)
         statements = self.scope.statements
         start = len(statements)
         right = self.numeric(node.value)
-        if not array.is_complex and (len(statements) != start or not pure):
+        if not array.is_complex and (len(statements) != start or not is_pure):
             rest = statements[start:]
             del statements[start:]
-            if not pure:
+            if not is_pure:
                 index = self.set_temporary(Val(index, "u64")).text
                 load = self.load_element(array, index, self.scope.at)
             if rest:
@@ -84,7 +84,7 @@ class Assignments:
             return Tup([self.copy_numbers(item) for item in meaning.items])
         if meaning.__class__ is Cpx:
             return Cpx(*map(self.copy_numbers, meaning.parts))
-        changes = meaning.__class__ is Val and (nodes.reads_variables(meaning.text) or not meaning.pure)
+        changes = meaning.__class__ is Val and (nodes.reads_variables(meaning.text) or not meaning.is_pure)
         return self.set_temporary(meaning) if changes else meaning
 
     # Names.
@@ -186,7 +186,7 @@ class Assignments:
             raise self.error(node, f"`{array.name}` is constant: it cannot be set")
         if array.is_complex:
             if array.kind == "param":
-                self.draft.stored.add(array.argument)
+                self.draft.stored_arguments.add(array.argument)
             self.store_pair(array, index, value)
             return
         if value.__class__ is Cpx:
@@ -195,7 +195,7 @@ class Assignments:
             value = self.cast(value, array.ty)
         text, at = self.to(value, array.ty), self.scope.at
         if array.kind == "param":
-            self.draft.stored.add(array.argument)
+            self.draft.stored_arguments.add(array.argument)
             if array.argument in self.facts.atomics:
                 self.emit(nodes.atomic("exchange", array.number, index, text, None, at))
                 return

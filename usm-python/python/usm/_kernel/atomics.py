@@ -58,7 +58,7 @@ class Atomics:
             raise self.error(node, f"an atomic operation with {operand} on `{array.name}`, which has elements of type {NAMES[array.ty]}: cast it, as by `int(..)`")
         if array.kind == "param" and array.argument not in self.facts.atomics:
             self.facts.atomics.add(array.argument)
-            self.facts.changed = True
+            self.facts.has_changed = True
         if only_check:
             return Static(None)
         place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)

@@ -27,11 +27,11 @@ class Comparisons:
             inner = self.condition(node.operand)
             if inner.const is not None:
                 return number(not inner.const, "bool", at)
-            return Val(nodes.negation(inner.text, at), "bool", None, None, inner.pure)
+            return Val(nodes.negation(inner.text, at), "bool", None, None, inner.is_pure)
         value = self.value(node)
         if value.const is not None:
             return number(bool(value.const), "bool", at)
-        return Val(self.truth(value), "bool", None, None, value.pure)
+        return Val(self.truth(value), "bool", None, None, value.is_pure)
 
     def boolean(self, node, numbers=False):
         """`and` or `or`. With `numbers` the operands may be numbers, whose truth counts."""
@@ -47,7 +47,7 @@ class Comparisons:
                 continue
             if not first:
                 join = nodes.and_then if both else nodes.or_else
-                result = Val(join(result.text, value.text, self.scope.at), "bool", None, None, result.pure and value.pure)
+                result = Val(join(result.text, value.text, self.scope.at), "bool", None, None, result.is_pure and value.is_pure)
                 continue
             name = self.temporary("bool")
             at = self.scope.at
@@ -91,7 +91,7 @@ class Comparisons:
                 self.scope.statements.extend(first)
             return rest if result.const else result
         if not first:
-            return Val(nodes.and_then(result.text, rest.text, self.scope.at), "bool", None, None, result.pure and rest.pure)
+            return Val(nodes.and_then(result.text, rest.text, self.scope.at), "bool", None, None, result.is_pure and rest.is_pure)
         variable, at = self.temporary("bool"), self.scope.at
         value = nodes.variable("bool", variable, at)
         further = nodes.block(first, [nodes.set_variable(variable, rest.text, at)])
@@ -104,7 +104,7 @@ class Comparisons:
         if Cpx in (left.__class__, right.__class__):
             return self.complex_comparison(name, left, right, node)
         if left.const is not None and right.const is not None:
-            if not (left.foldable and right.foldable) and (is_float(left.ty) or is_float(right.ty)):
+            if not (left.is_foldable and right.is_foldable) and (is_float(left.ty) or is_float(right.ty)):
                 ty = self.common_type(left, right, node, "compared with")
                 left, right = number(left.const, ty, at), number(right.const, ty, at)
             return number(_FOLD[name](left.const, right.const), "bool", at)
@@ -118,7 +118,7 @@ class Comparisons:
                     return number(_FOLD[name](*pair), "bool", at)
         if left.ty == "bool" and right.ty == "bool":
             if name in ("eq", "ne"):
-                return Val(nodes.comparison(name, left.text, right.text, at), "bool", None, None, left.pure and right.pure)
+                return Val(nodes.comparison(name, left.text, right.text, at), "bool", None, None, left.is_pure and right.is_pure)
             left, right = self.cast(left, "u8"), self.cast(right, "u8")
         for value, other, is_swapped in ((left, right, False), (right, left, True)):
             # NumPy compares Python's numbers by their value, without converting them to the type
@@ -143,7 +143,7 @@ class Comparisons:
 
     def compare_as(self, name, left, right, ty):
         """The comparison of two values in one type."""
-        return Val(nodes.comparison(name, self.to(left, ty), self.to(right, ty), self.scope.at), "bool", None, None, left.pure and right.pure)
+        return Val(nodes.comparison(name, self.to(left, ty), self.to(right, ty), self.scope.at), "bool", None, None, left.is_pure and right.is_pure)
 
     def conditional(self, node):
         """`a if c else b`: only one of the two is evaluated."""
@@ -161,7 +161,7 @@ class Comparisons:
         high = max(left.high, right.high) if left.high is not None and right.high is not None else None
         if not first and not second:
             text = nodes.select(stored_type, condition.text, self.to(left, ty), self.to(right, ty), at)
-            return Val(text, ty, None, high, condition.pure and left.pure and right.pure)
+            return Val(text, ty, None, high, condition.is_pure and left.is_pure and right.is_pure)
         name = self.temporary(ty)
         then = nodes.block(first, [nodes.set_variable(name, self.to(left, ty), at)])
         other = nodes.block(second, [nodes.set_variable(name, self.to(right, ty), at)])

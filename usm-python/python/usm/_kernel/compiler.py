@@ -84,12 +84,12 @@ class Compiler(
         one is whether no two items race.
         """
         for _ in range(_ROUNDS):
-            self.facts.changed = False
+            self.facts.has_changed = False
             text = self.round()
-            if not self.facts.changed:
+            if not self.facts.has_changed:
                 draft, checks = self.draft, self.checks
                 sources = draft.sources_of_launch(self.facts)
-                return text, sources, draft.tables, checks.origins, list(checks.bounds.values()), self.log(), draft.pairs, self.source.ordered
+                return text, sources, draft.tables, checks.origins, list(checks.bounds.values()), self.log(), draft.pairs, self.source.is_ordered
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     def round(self):

@@ -44,7 +44,7 @@ class Complexes:
 
     def pair(self, re, im):
         """A complex number whose parts no later statement changes."""
-        return Cpx(*(part if part.pure else self.set_temporary(part) for part in (re, im)))
+        return Cpx(*(part if part.is_pure else self.set_temporary(part) for part in (re, im)))
 
     def as_complex(self, value, ty=None):
         """A number as a complex one, with parts of type `ty`, or of its own type as a float."""
@@ -80,7 +80,7 @@ class Complexes:
         if pack is None:
             pack = self.facts.packs[key] = Pack(key, 2, True)
             # Real values of other places become complex.
-            self.facts.changed = self.facts.changed or key in self.facts.types
+            self.facts.has_changed = self.facts.has_changed or key in self.facts.types
         re, im = self.copy_numbers(self.as_complex(value)).parts
         self.assign(f"{name}.0", re, node)
         self.assign(f"{name}.1", im, node)

@@ -67,7 +67,7 @@ class Conversions:
             raise self.error(node, f"{value} does not fit 64 bits")
         if value > _GREATEST:
             result = number(value, "u64", self.scope.at)
-            result.python = True
+            result.is_python = True
             return result
         return number(value, "wi", self.scope.at)
 
@@ -93,11 +93,11 @@ class Conversions:
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
         if ty in COMPUTED:
-            return Val(self.to_computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.pure)
+            return Val(self.to_computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.is_pure)
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
             return number(value.const, ty, self.scope.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
-        return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
+        return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.is_pure)
 
     def view_bits(self, value, node):
         """`value.view(dtype)`: the number of another type with the same bits."""
@@ -113,9 +113,9 @@ class Conversions:
             return self.cast(value, ty)
         word = f"u{BITS[source]}"
         if is_float(source):
-            bits = Val(nodes.same_bits(word, self.to(value, source), self.scope.at), word, None, None, value.pure)
+            bits = Val(nodes.same_bits(word, self.to(value, source), self.scope.at), word, None, None, value.is_pure)
             return self.cast(bits, ty)
-        return Val(nodes.same_bits(ty, self.to(value, word), self.scope.at), ty, None, None, value.pure)
+        return Val(nodes.same_bits(ty, self.to(value, word), self.scope.at), ty, None, None, value.is_pure)
 
     def to_computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""

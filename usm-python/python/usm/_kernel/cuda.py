@@ -38,8 +38,8 @@ class CudaSource(Source):
         super().__init__(function)
         self.tree = _Rewriter(self).visit(copy.deepcopy(self.tree))
 
-    def outside(self):
-        return super().outside() | _WORDS
+    def outer_names(self):
+        return super().outer_names() | _WORDS
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -47,13 +47,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, source):
         self.source = source
-        self.outside = Source.outside(source)
-        self.inside = source.assigned_names() | {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
+        self.outer_names = Source.outer_names(source)
+        self.own_names = source.assigned_names() | {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
 
     def meaning(self, node):
         """The object that a name or an attribute stands for outside of the function; or None."""
         if isinstance(node, ast.Name):
-            return None if node.id in self.inside else self.outside.get(node.id)
+            return None if node.id in self.own_names else self.outer_names.get(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.meaning(node.value)
             return None if owner is None else getattr(owner, node.attr, None)

@@ -88,7 +88,7 @@ class Indexing:
                 indices = [inner] * len(values)
         else:
             values = self.operands(indices)
-        return self.element_place(array, values, indices, node), all(value.pure for value in values)
+        return self.element_place(array, values, indices, node), all(value.is_pure for value in values)
 
     def element_place(self, array, values, indices, node):
         """The text of the place of an element, or of its real part.
@@ -145,7 +145,7 @@ class Indexing:
             space = nodes.extent_space(self.to(extent, "u64"))
             number_of_extent = self.checks.extents[key] = self.draft.new_array(name, "u64", space, self.scope.at)
             self.checks.origins.append((number_of_extent, self.draft.arrays[array.number][4], place))
-        return Val(nodes.load("u64", number_of_extent, self.to(value, "u64"), self.scope.place_of(node)), "u64", None, None, value.pure)
+        return Val(nodes.load("u64", number_of_extent, self.to(value, "u64"), self.scope.place_of(node)), "u64", None, None, value.is_pure)
 
     def size_of(self, array):
         """The number of elements of an array."""

@@ -151,9 +151,9 @@ class Inline:
             items = [self.as_number(item, node) for item in items]
             for place, item in enumerate(items):
                 self.bind_number(f"return{place}", item, node)
-        if returns.seen and returns.count != count:
+        if returns.is_reached and returns.count != count:
             raise self.error(node, "one `return` gives another number of values than another one")
-        returns.seen, returns.count = True, count
+        returns.is_reached, returns.count = True, count
         at = self.scope.at
         if returns.flag is not None:
             self.emit(nodes.set_variable(returns.flag, nodes.literal("bool", 1, at), at))
@@ -164,11 +164,11 @@ class Inline:
 class Returns:
     """The returns of a function: their number of values, and the flag that says one was reached."""
 
-    __slots__ = ("conditions", "count", "flag", "needs_flag", "seen")
+    __slots__ = ("conditions", "count", "flag", "is_reached", "needs_flag")
 
     def __init__(self, body):
         self.count = None
-        self.seen = False
+        self.is_reached = False
         self.flag = None
         self.needs_flag = needs_flag(body)
         # The conditions that are known when code is made, by their place.

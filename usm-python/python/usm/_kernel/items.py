@@ -59,7 +59,7 @@ def _by_use(source, name, depth):
     methods.discard("dimensions")
     classes = [kind for kind in (kernel_api.Item, kernel_api.NdItem) if methods <= vars(kind).keys()]
     for function, place in calls if classes else ():
-        function = source.outside().get(function.id) if isinstance(function, ast.Name) else None
+        function = source.outer_names().get(function.id) if isinstance(function, ast.Name) else None
         if not isinstance(function, DeviceFunction) or depth == _DEPTH:
             return []
         kind, possible = _classes(function.source, place, depth + 1)

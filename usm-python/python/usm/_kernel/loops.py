@@ -53,10 +53,10 @@ class Loops:
         if before is not None and is_int(before) and BITS[STORED[before]] < 64:
             # The variable is a narrower number elsewhere, in which counts would wrap around.
             facts.types[key] = "i64"
-            facts.changed = True
+            facts.has_changed = True
         high = highest(start, end, step)
         counts_up = step.const is not None and step.const > 0
-        plain = counts_up and key not in self.scope.set_variables | facts.unset and not sets(node.body, name)
+        plain = counts_up and key not in self.scope.set_variables | facts.unset_variables and not sets(node.body, name)
         before = facts.types.get(key)
         if plain and (before is None or before == ty or promote(before, ty) == before):
             self.count_by_loop_variable(node, name, key, ty, (start, end, step), high)
@@ -106,7 +106,7 @@ class Loops:
             ty = before
             if facts.highs.get(key) is not None and (high is None or high > facts.highs[key]):
                 facts.highs[key] = high
-                facts.changed = True
+                facts.has_changed = True
         variable = self.draft.variable(key, name, at)
         scope.frame.names[name] = key
         texts = [self.to(bound, ty) for bound in bounds]

@@ -92,7 +92,7 @@ class Mathematics:
         if name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
             values = [self.cast(value, "bool") for value in self.take_arguments(node, 1 if name == "logical_not" else 2)]
             if name == "logical_not":
-                return Val(nodes.negation(values[0].text, self.scope.at), "bool", None, None, values[0].pure)
+                return Val(nodes.negation(values[0].text, self.scope.at), "bool", None, None, values[0].is_pure)
             return self.operation(name.removeprefix("logical_"), *values, "bool")
         if name == "square":
             value = self.take_argument(node, self.numeric)

@@ -45,14 +45,14 @@ class Operators:
         if isinstance(node.op, ast.Invert):
             if not is_int(value.ty) and value.ty != "bool":
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
-            if value.foldable and value.ty != "bool":
+            if value.is_foldable and value.ty != "bool":
                 return self.integer(~value.const, node)
-            return Val(nodes.unary("not", STORED[value.ty], value.text, self.scope.at), value.ty, None, None, value.pure)
+            return Val(nodes.unary("not", STORED[value.ty], value.text, self.scope.at), value.ty, None, None, value.is_pure)
         if value.ty == "bool":
             value = self.cast(value, "i64")
         if isinstance(node.op, ast.UAdd):
             return value
-        if value.foldable:
+        if value.is_foldable:
             return number(-value.const, "wf", self.scope.at) if value.ty == "wf" else self.integer(-value.const, node)
         return self.negative(value)
 
@@ -61,17 +61,17 @@ class Operators:
         at = self.scope.at
         stored_type = STORED[value.ty]
         if is_int(stored_type) and not is_signed(stored_type):
-            return Val(nodes.binary("sub", stored_type, nodes.literal(stored_type, 0, at), value.text, at), value.ty, None, None, value.pure)
-        return Val(nodes.unary("neg", stored_type, value.text, at), value.ty, None, None, value.pure)
+            return Val(nodes.binary("sub", stored_type, nodes.literal(stored_type, 0, at), value.text, at), value.ty, None, None, value.is_pure)
+        return Val(nodes.unary("neg", stored_type, value.text, at), value.ty, None, None, value.is_pure)
 
     def arithmetic(self, operator, left, right, node):
         """An operator on two values, in the type that NumPy 2 gives the result."""
         if Cpx in (left.__class__, right.__class__):
             return self.complex_arithmetic(operator, left, right, node)
-        if left.foldable and right.foldable:
+        if left.is_foldable and right.is_foldable:
             return self.fold(operator, left, right, node)
         if left.ty == "bool" and right.ty == "bool" and operator in ("and", "or", "xor"):
-            return Val(nodes.binary(operator, "bool", left.text, right.text, self.scope.at), "bool", None, None, left.pure and right.pure)
+            return Val(nodes.binary(operator, "bool", left.text, right.text, self.scope.at), "bool", None, None, left.is_pure and right.is_pure)
         if left.ty == "bool":
             left = self.cast(left, self.counted_as(right))
         if right.ty == "bool":
@@ -107,7 +107,7 @@ class Operators:
 
     def operation(self, operator, left, right, ty, high=None):
         """The node of an operator on two values in type `ty`; `high` bounds the result."""
-        return Val(nodes.binary(operator, STORED[ty], self.to(left, ty), self.to(right, ty), self.scope.at), ty, None, high, left.pure and right.pure)
+        return Val(nodes.binary(operator, STORED[ty], self.to(left, ty), self.to(right, ty), self.scope.at), ty, None, high, left.is_pure and right.is_pure)
 
     def fold(self, operator, left, right, node):
         """The result for two known numbers."""
@@ -228,4 +228,4 @@ class Operators:
         """The node of a function of numbers in type `ty`."""
         stored_type = STORED[ty]
         texts = [self.to(value, ty) for value in values]
-        return Val(nodes.function(function, stored_type, texts, self.scope.at), ty, None, None, all(value.pure for value in values))
+        return Val(nodes.function(function, stored_type, texts, self.scope.at), ty, None, None, all(value.is_pure for value in values))

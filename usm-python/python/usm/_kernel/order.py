@@ -33,7 +33,7 @@ class Order:
         rest = self.scope.statements[start:]
         del self.scope.statements[start:]
         for place, value in enumerate(values):
-            if not value.pure and value.const is None:
+            if not value.is_pure and value.const is None:
                 values[place] = self.set_temporary(value)
         self.scope.statements.extend(rest)
 
@@ -46,6 +46,6 @@ class Order:
 
     def as_reusable(self, value):
         """A value whose text may be used twice, in a temporary variable if needed."""
-        if value.const is not None or (value.pure and (nodes.is_variable(value.text) or nodes.is_value(value.text))):
+        if value.const is not None or (value.is_pure and (nodes.is_variable(value.text) or nodes.is_value(value.text))):
             return value
         return self.set_temporary(value)

@@ -127,7 +127,7 @@ class Printing:
             argument = self.signature.argument_count + len(self.lines.arrays)
             # The name says that each line has one writer.
             array = self.draft.array_of_argument(f"print {ty}", ty, argument, self.scope.at)
-            self.draft.stored.add(argument)
+            self.draft.stored_arguments.add(argument)
             if ty == "u32":
                 self.facts.atomics.add(argument)
             entry = self.lines.arrays[ty] = [array, 0]

@@ -141,17 +141,17 @@ class Slices:
         at = self.scope.at
         if part.extent is not None:
             if value.const is None or part.length.const is None:
-                value = Val(nodes.load("u64", part.extent, self.to(value, "u64"), self.scope.place_of(node)), "u64", None, None, value.pure)
+                value = Val(nodes.load("u64", part.extent, self.to(value, "u64"), self.scope.place_of(node)), "u64", None, None, value.is_pure)
             if part.start.const == 0:
                 return value
             start = self.cast(part.start, "u64")
-            return Val(nodes.binary("add", "u64", self.to(start, "u64"), self.to(value, "u64"), at), "u64", None, None, value.pure)
+            return Val(nodes.binary("add", "u64", self.to(start, "u64"), self.to(value, "u64"), at), "u64", None, None, value.is_pure)
         # No dimension has an element at the greatest index.
         value = self.as_reusable(self.cast(value, "i64"))
         is_inside = nodes.comparison("lt", self.to(value, "u64"), self.at_least_zero(part.length), at)
         index = nodes.binary("add", "u64", self.to(part.start, "u64"), self.to(value, "u64"), at)
-        outside = nodes.literal("u64", (1 << 64) - 1, at)
-        return Val(nodes.select("u64", is_inside, index, outside, at), "u64", None, None, value.pure)
+        no_index = nodes.literal("u64", (1 << 64) - 1, at)
+        return Val(nodes.select("u64", is_inside, index, no_index, at), "u64", None, None, value.is_pure)
 
 
 #: The words of nodes that the length of an extent may have: a launch knows it before items run.

@@ -23,7 +23,7 @@ DEPTH = 160
 class Source:
     """A function's syntax tree, and the meaning of names from outside it."""
 
-    __slots__ = ("file", "function", "item", "line", "names", "ordered", "sub_group", "tree", "wide")
+    __slots__ = ("file", "function", "is_ordered", "item", "line", "names", "sub_group", "tree", "wide")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)
@@ -37,7 +37,7 @@ class Source:
         self.item = None
         self.sub_group = 32
         #: Whether the author knows that no two items race in any launch.
-        self.ordered = False
+        self.is_ordered = False
         if any(isinstance(node, getattr(ast, "Match", ())) for node in ast.walk(self.tree)):
             self.tree = Branches(self.error).visit(self.tree)
         self.check_depth()
@@ -63,7 +63,7 @@ class Source:
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
             raise self.error(self.tree, f"parameters of {what} are plain names, without `*`, `**` and defaults")
 
-    def outside(self):
+    def outer_names(self):
         """Names of the closure, the module and the built-ins, as they are when code is made."""
         import builtins
 

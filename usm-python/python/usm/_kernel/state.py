@@ -13,22 +13,22 @@ class Facts:
     """What the rounds found so far. A round begins with the facts of the one before it.
 
     ``types`` has the type of each variable by its key, and ``highs`` the upper bound of its values,
-    as `Val.high`. ``unset`` has the keys of variables that are read where they may have no value.
-    ``packs`` has the variables that are tuples or complex numbers. ``atomics`` has the arguments
-    with atomic operations. ``functions`` has the functions of dispatchers, by the dispatcher's id.
-    ``changed``: a fact was added in this round, so a further one is needed.
+    as `Val.high`. ``unset_variables`` has the keys of variables that are read where they may have
+    no value. ``packs`` has the variables that are tuples or complex numbers. ``atomics`` has the
+    arguments with atomic operations. ``functions`` has the functions of dispatchers, by the
+    dispatcher's id. ``has_changed``: a fact was added in this round, so a further one is needed.
     """
 
-    __slots__ = ("atomics", "changed", "functions", "highs", "packs", "types", "unset")
+    __slots__ = ("atomics", "functions", "has_changed", "highs", "packs", "types", "unset_variables")
 
     def __init__(self):
         self.types = {}
         self.highs = {}
-        self.unset = set()
+        self.unset_variables = set()
         self.packs = {}
         self.atomics = set()
         self.functions = {}
-        self.changed = False
+        self.has_changed = False
 
 
 class Draft:
@@ -37,9 +37,9 @@ class Draft:
     ``files`` has the source of each file. ``arrays``, ``values`` and ``variables`` are declarations
     by their numbers, ``numbers`` the numbers of variables by their keys. ``parameters`` are those
     of the nodes, and ``sources`` says where a launch finds each. ``tables`` has the bytes of
-    constant memory, ``pairs`` the arrays of complex numbers. ``stored`` has the arguments that are
-    set. ``fields`` has the arrays of fields that the kernel names, ``constants`` the tables by the
-    ids of their objects.
+    constant memory, ``pairs`` the arrays of complex numbers. ``stored_arguments`` are the arrays of
+    a launch that the kernel sets. ``fields`` has the arrays of fields that the kernel names,
+    ``constants`` the tables by the ids of their objects.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Draft:
         "pairs",
         "parameters",
         "sources",
-        "stored",
+        "stored_arguments",
         "tables",
         "values",
         "variables",
@@ -67,7 +67,7 @@ class Draft:
         self.sources = []
         self.tables = []
         self.pairs = []
-        self.stored = set()
+        self.stored_arguments = set()
         self.fields = {}
         self.constants = {}
 
@@ -118,13 +118,13 @@ class Draft:
         """The text of the whole kernel. Variables that may be unset begin as zero."""
         types = facts.types
         zeros = []
-        for key in sorted(facts.unset):
+        for key in sorted(facts.unset_variables):
             if key in self.numbers:
                 zeros.append(nodes.set_variable(self.numbers[key], nodes.literal(STORED[types[key]], 0, at), at))
         arrays = []
         for array, ty, space, place, argument in self.arrays:
             if space == "param":
-                space = "write" if argument in self.stored or signature.shares else "read"
+                space = "write" if argument in self.stored_arguments or signature.shares else "read"
                 space = "atomic" if argument in facts.atomics else space
             arrays.append(nodes.array_declaration(array, ty, space, place))
         values = [nodes.value_declaration(*value) for value in self.values]
@@ -134,7 +134,7 @@ class Draft:
 
     def sources_of_launch(self, facts):
         """The sources of the parameters; those of arrays say whether the kernel changes them."""
-        arguments = self.stored | facts.atomics
+        arguments = self.stored_arguments | facts.atomics
         return [(sort, argument, int(argument in arguments) if sort == FROM_ARRAY else number) for sort, argument, number in self.sources]
 
 

@@ -7,27 +7,27 @@ from .types import STORED, bits_of, convert, is_int
 class Val:
     """A value: the text of its nodes, its type, and the number where it is known.
 
-    ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``pure``: no
-    later statement changes the value. ``python``: the value is a number of Python itself, although
-    only uint64 holds it. ``element``: the type of the element that was read, if it has no
+    ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``is_pure``:
+    no later statement changes the value. ``is_python``: the value is a number of Python itself,
+    although only uint64 holds it. ``element``: the type of the element that was read, if it has no
     arithmetic.
     """
 
-    __slots__ = ("const", "element", "high", "pure", "python", "text", "ty")
+    __slots__ = ("const", "element", "high", "is_pure", "is_python", "text", "ty")
 
-    def __init__(self, text, ty, const=None, high=None, pure=True):
+    def __init__(self, text, ty, const=None, high=None, is_pure=True):
         self.text = text
         self.ty = ty
         self.const = const
         self.high = high
-        self.pure = pure
-        self.python = False
+        self.is_pure = is_pure
+        self.is_python = False
         self.element = None
 
     @property
-    def foldable(self):
+    def is_foldable(self):
         """Whether the value is a known number of Python, which has no limits."""
-        return self.const is not None and (self.ty[0] == "w" or self.ty == "bool" or self.python)
+        return self.const is not None and (self.ty[0] == "w" or self.ty == "bool" or self.is_python)
 
 
 def number(value, ty, at):
@@ -41,7 +41,7 @@ class Cpx:
     """A complex number: its parts, which have one type. No later statement changes them."""
 
     __slots__ = ("im", "re")
-    pure, const = True, None
+    is_pure, const = True, None
 
     def __init__(self, re, im):
         self.re = re
@@ -172,12 +172,12 @@ class Method:
 class Frame:
     """The names of one function; each call of a function has its own frame."""
 
-    __slots__ = ("file", "key", "names", "outside", "result", "source")
+    __slots__ = ("file", "key", "names", "outer_names", "result", "source")
 
     def __init__(self, key, source, file):
         self.key = key
         self.source = source
         self.file = file
         self.names = {}
-        self.outside = None
+        self.outer_names = None
         self.result = None

@@ -50,13 +50,13 @@ class Variables:
                     )
                 if ty != before:
                     facts.types[key] = ty
-                    facts.changed = True
+                    facts.has_changed = True
             high = facts.highs[key]
             if high is not None and (value.high is None or value.high > high):
                 # A bound that grew twice is given up, so that the rounds end.
                 facts.highs[key] = value.high if value.high is not None and f"{key}+" not in facts.highs else None
                 facts.highs[f"{key}+"] = None
-                facts.changed = True
+                facts.has_changed = True
         if not self.fits(value, ty):
             raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of `{name}` elsewhere: cast one of them")
         number = self.draft.variable(key, name, scope.at)
@@ -68,9 +68,9 @@ class Variables:
         """The value of a variable; one that may be unset begins as zero."""
         facts, at = self.facts, self.scope.at
         ty = facts.types[key]
-        if key not in self.scope.set_variables and key not in facts.unset:
-            facts.unset.add(key)
-            facts.changed = True
+        if key not in self.scope.set_variables and key not in facts.unset_variables:
+            facts.unset_variables.add(key)
+            facts.has_changed = True
         number = self.draft.variable(key, key.rpartition(".")[2], at)
         return Val(nodes.variable(STORED[ty], number, at), ty, None, facts.highs.get(key))
 
@@ -85,8 +85,8 @@ class Variables:
             return self.read_pack(meaning, node)
         if meaning is not None:
             return self.read_variable(meaning, node) if meaning.__class__ is str else meaning
-        if frame.outside is None:
-            frame.outside = frame.source.outside()
+        if frame.outer_names is None:
+            frame.outer_names = frame.source.outer_names()
         if name in frame.source.assigned_names():
             key = f"{frame.key}.{name}"
             if key in self.facts.packs:
@@ -97,6 +97,6 @@ class Variables:
                 frame.names[name] = key
                 return self.read_variable(key, node)
             raise self.error(node, f"`{name}` has no value here: set it before")
-        if name in frame.outside:
-            return Static(frame.outside[name])
+        if name in frame.outer_names:
+            return Static(frame.outer_names[name])
         raise self.error(node, f"unknown name `{name}`: parameters, variables, and names of the module can be used")
