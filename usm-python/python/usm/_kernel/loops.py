@@ -118,7 +118,6 @@ class Loops:
     def count_by_steps(self, node, ty, bounds, high):
         """A loop with a step that is negative, or that only the item knows."""
         (start, end, step), name, call, at = bounds, node.target.id, node.iter, self.scope.at
-        stored_type = STORED[ty]
         counter = self.temporary(ty)
         # The bounds are those before the loop, whatever it sets.
         names = {inner.id for argument in call.args for inner in ast.walk(argument) if isinstance(inner, ast.Name)}
@@ -126,21 +125,20 @@ class Loops:
         keep = self.set_temporary if is_changed else self.as_reusable
         end, step = keep(end), keep(step)
         self.emit(nodes.set_variable(counter, self.to(start, ty), at))
-        count = nodes.variable(stored_type, counter, at)
-        condition = nodes.comparison("gt", count, self.to(end, ty), at)
-        if step.const is None:
-            zero = nodes.literal(stored_type, 0, at)
-            is_below = nodes.comparison("lt", count, self.to(end, ty), at)
-            up = nodes.and_then(nodes.comparison("gt", self.to(step, ty), zero, at), is_below, at)
-            down = nodes.and_then(nodes.comparison("lt", self.to(step, ty), zero, at), condition, at)
-            condition = nodes.or_else(up, down, at)
-        next_count = nodes.binary("add", stored_type, count, self.to(step, ty), at)
+        write = nodes.Formula(STORED[ty], at)
+        count, last, stride = nodes.variable(write.ty, counter, at), self.to(end, ty), self.to(step, ty)
+        condition = write.comparison("gt", count, last)
+        next_count = write.binary("add", count, stride)
         # A number past the type's range ends the loop.
-        wraps = nodes.comparison("gt", next_count, count, at)
+        wraps = write.comparison("gt", next_count, count)
         if step.const is None:
-            wraps = nodes.comparison("ne", wraps, nodes.comparison("gt", self.to(step, ty), zero, at), at)
+            zero = write.literal(0)
+            goes_up, goes_down = write.comparison("gt", stride, zero), write.comparison("lt", stride, zero)
+            up = write.and_then(goes_up, write.comparison("lt", count, last))
+            condition = write.or_else(up, write.and_then(goes_down, condition))
+            wraps = write.comparison("ne", wraps, goes_up)
         if step.const is None or end.const is None or end.const + step.const < -1 << 63:
-            next_count = nodes.select(stored_type, wraps, self.to(end, ty), next_count, at)
+            next_count = write.select(wraps, last, next_count)
         further = nodes.set_variable(counter, next_count, at)
         body = self.loop_body(node, name, Val(count, ty, None, high), further)
         self.emit(nodes.while_loop(condition, body, at))

@@ -128,15 +128,16 @@ class Mathematics:
             raise self.error(node, "`sign` of a bool: NumPy has none")
         if value.const is not None:
             value = self.cast(value, "i64" if is_int(value.ty) else "f64")
-        value, stored_type, at = self.as_reusable(value), STORED[value.ty], self.scope.at
-        zero, one = (nodes.literal(stored_type, bits_of(bit, stored_type), at) for bit in (0, 1))
+        ty, write = value.ty, nodes.Formula(STORED[value.ty], self.scope.at)
+        value = self.as_reusable(value).text
+        zero, one = (write.literal(bits_of(bit, write.ty)) for bit in (0, 1))
         result = zero
-        if is_float(value.ty):
+        if is_float(ty):
             # A NaN is neither above nor below zero.
-            result = nodes.select(stored_type, nodes.comparison("eq", value.text, value.text, at), zero, value.text, at)
-        if is_float(value.ty) or is_signed(value.ty):
-            result = nodes.select(stored_type, nodes.comparison("lt", value.text, zero, at), nodes.unary("neg", stored_type, one, at), result, at)
-        return Val(nodes.select(stored_type, nodes.comparison("lt", zero, value.text, at), one, result, at), value.ty)
+            result = write.select(write.comparison("eq", value, value), zero, value)
+        if is_float(ty) or is_signed(ty):
+            result = write.select(write.comparison("lt", value, zero), write.unary("neg", one), result)
+        return Val(write.select(write.comparison("lt", zero, value), one, result), ty)
 
     def choose(self, node):
         """`where` of NumPy: the second number where the first is true, else the third."""

@@ -164,6 +164,44 @@ def select(ty, condition, value, other, at):
     return f"(select {ty} {condition} {value} {other} {at})"
 
 
+class Formula:
+    """Values of one type at one place, where an expression has many of them."""
+
+    __slots__ = ("at", "ty")
+
+    def __init__(self, ty, at):
+        self.ty = ty
+        self.at = at
+
+    def literal(self, bits):
+        """A known number, by its bits."""
+        return literal(self.ty, bits, self.at)
+
+    def unary(self, operator, operand):
+        """An operator or a function of one number."""
+        return unary(operator, self.ty, operand, self.at)
+
+    def binary(self, operator, left, right):
+        """An operator of two numbers."""
+        return binary(operator, self.ty, left, right, self.at)
+
+    def comparison(self, operator, left, right):
+        """A comparison: a bool."""
+        return comparison(operator, left, right, self.at)
+
+    def and_then(self, left, right):
+        """Whether both are true."""
+        return and_then(left, right, self.at)
+
+    def or_else(self, left, right):
+        """Whether one is true."""
+        return or_else(left, right, self.at)
+
+    def select(self, condition, value, other):
+        """One of two numbers."""
+        return select(self.ty, condition, value, other, self.at)
+
+
 # Statements.
 
 

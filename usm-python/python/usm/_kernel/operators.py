@@ -153,28 +153,8 @@ class Operators:
 
     def floor_division(self, operator, left, right, ty, node):
         """Python's `//`, towards minus infinity, and `%`, with the sign of the divisor."""
-        at, stored_type = self.scope.at, STORED[ty]
         if is_float(ty):
-            left, right = self.as_reusable(self.cast(left, stored_type)), self.as_reusable(self.cast(right, stored_type))
-            rest = self.set_temporary(Val(nodes.binary("rem", stored_type, left.text, right.text, at), stored_type))
-            zero = nodes.literal(stored_type, 0, at)
-            signs = [nodes.comparison("lt", value.text, zero, at) for value in (rest, right)]
-            wrong = nodes.and_then(nodes.comparison("ne", rest.text, zero, at), nodes.comparison("ne", *signs, at), at)
-            if operator == "mod":
-                # A zero has the sign of the divisor.
-                none = nodes.select(stored_type, nodes.comparison("lt", right.text, zero, at), nodes.literal(stored_type, bits_of(-0.0, stored_type), at), zero, at)
-                result = nodes.select(stored_type, nodes.comparison("eq", rest.text, zero, at), none, rest.text, at)
-                return Val(nodes.select(stored_type, wrong, nodes.binary("add", stored_type, rest.text, right.text, at), result, at), ty)
-            # As NumPy's: the steps are right for an infinite divisor, and a zero gives an infinity.
-            quotient = nodes.binary("div", stored_type, nodes.binary("sub", stored_type, left.text, rest.text, at), right.text, at)
-            less = nodes.select(stored_type, wrong, nodes.literal(stored_type, bits_of(1, stored_type), at), zero, at)
-            whole = nodes.unary("round_ties_even", stored_type, nodes.binary("sub", stored_type, quotient, less, at), at)
-            whole = self.set_temporary(Val(whole, stored_type))
-            by_zero = nodes.binary("div", stored_type, left.text, right.text, at)
-            # A zero has the sign of the quotient.
-            none = nodes.binary("mul", stored_type, by_zero, zero, at)
-            result = nodes.select(stored_type, nodes.comparison("eq", whole.text, zero, at), none, whole.text, at)
-            return Val(nodes.select(stored_type, nodes.comparison("eq", right.text, zero, at), by_zero, result, at), ty)
+            return self.floor_division_of_floats(operator, left, right, ty)
         divisor = right.const
         if divisor == 0:
             raise self.error(node, "division by zero")
@@ -189,17 +169,41 @@ class Operators:
             if operator == "floordiv":
                 return self.operation("shr", left, self.integer(divisor.bit_length() - 1, node), ty)
             return self.operation("and", left, self.integer(divisor - 1, node), ty, divisor - 1)
-        left, right = self.as_reusable(self.cast(left, stored_type)), self.as_reusable(self.cast(right, stored_type))
-        rest = self.set_temporary(Val(nodes.binary("rem", stored_type, left.text, right.text, at), stored_type))
-        zero = nodes.literal(stored_type, 0, at)
-        signs = nodes.binary("xor", stored_type, rest.text, right.text, at)
-        wrong = nodes.and_then(nodes.comparison("ne", rest.text, zero, at), nodes.comparison("lt", signs, zero, at), at)
+        write = nodes.Formula(STORED[ty], self.scope.at)
+        left, right = (self.as_reusable(self.cast(value, write.ty)).text for value in (left, right))
+        rest = self.set_temporary(Val(write.binary("rem", left, right), write.ty)).text
+        zero = write.literal(0)
+        signs = write.binary("xor", rest, right)
+        is_too_high = write.and_then(write.comparison("ne", rest, zero), write.comparison("lt", signs, zero))
         if operator == "mod":
             high = divisor - 1 if divisor is not None and divisor > 0 else None
-            return Val(nodes.select(stored_type, wrong, nodes.binary("add", stored_type, rest.text, right.text, at), rest.text, at), ty, None, high)
-        quotient = self.set_temporary(Val(nodes.binary("div", stored_type, left.text, right.text, at), stored_type))
-        less = nodes.binary("sub", stored_type, quotient.text, nodes.literal(stored_type, 1, at), at)
-        return Val(nodes.select(stored_type, wrong, less, quotient.text, at), ty)
+            return Val(write.select(is_too_high, write.binary("add", rest, right), rest), ty, None, high)
+        quotient = self.set_temporary(Val(write.binary("div", left, right), write.ty)).text
+        return Val(write.select(is_too_high, write.binary("sub", quotient, write.literal(1)), quotient), ty)
+
+    def floor_division_of_floats(self, operator, left, right, ty):
+        """`//` or `%` of floats, by NumPy's steps."""
+        write = nodes.Formula(STORED[ty], self.scope.at)
+        left, right = (self.as_reusable(self.cast(value, write.ty)).text for value in (left, right))
+        rest = self.set_temporary(Val(write.binary("rem", left, right), write.ty)).text
+        zero = write.literal(0)
+        signs = [write.comparison("lt", operand, zero) for operand in (rest, right)]
+        is_too_high = write.and_then(write.comparison("ne", rest, zero), write.comparison("ne", *signs))
+        if operator == "mod":
+            # A zero has the sign of the divisor.
+            signed_zero = write.select(write.comparison("lt", right, zero), write.literal(bits_of(-0.0, write.ty)), zero)
+            result = write.select(write.comparison("eq", rest, zero), signed_zero, rest)
+            return Val(write.select(is_too_high, write.binary("add", rest, right), result), ty)
+        # The steps are right for an infinite divisor, and a zero gives an infinity.
+        quotient = write.binary("div", write.binary("sub", left, rest), right)
+        excess = write.select(is_too_high, write.literal(bits_of(1, write.ty)), zero)
+        whole = write.unary("round_ties_even", write.binary("sub", quotient, excess))
+        whole = self.set_temporary(Val(whole, write.ty)).text
+        by_zero = write.binary("div", left, right)
+        # A zero has the sign of the quotient.
+        signed_zero = write.binary("mul", by_zero, zero)
+        result = write.select(write.comparison("eq", whole, zero), signed_zero, whole)
+        return Val(write.select(write.comparison("eq", right, zero), by_zero, result), ty)
 
     def power(self, left, right, ty, node):
         """`**`: of floats by `pow`, of integers by multiplications, exponent 0 to 64."""
