@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from . import _usm
-from ._kernel.cuda import CudaSource, Place, Rewritten
+from ._kernel.cuda import CudaSource, CudaWord, Place
 from ._kernel.compiler import make as compiled
 from ._kernel.inline import DeviceFunction
 from ._kernel.names import ATOMICS, Words, atomic as _atomic, constant as const, local as _local, private as _private
@@ -67,16 +67,16 @@ threadIdx = Place("threadIdx", "get_local_id")
 blockIdx = Place("blockIdx", "get_group_id")
 blockDim = Place("blockDim", "get_local_size")
 gridDim = Place("gridDim", "get_num_groups")
-grid = Rewritten("cuda.grid", "``grid(n)``: the item's index in the range, or its `n` indices, x first.")
-gridsize = Rewritten("cuda.gridsize", "``gridsize(n)``: the sizes of the range in items, x first.")
-syncthreads = Rewritten("cuda.syncthreads", "``syncthreads()``: waits for all items of the group.")
-syncthreads_and = Rewritten("cuda.syncthreads_and", "``syncthreads_and(p)``: whether it is true for all items of the group.")
-syncthreads_or = Rewritten("cuda.syncthreads_or", "``syncthreads_or(p)``: whether it is true for an item of the group.")
-syncthreads_count = Rewritten("cuda.syncthreads_count", "``syncthreads_count(p)``: for how many items of the group it is true.")
-threadfence = Rewritten("cuda.threadfence", "``threadfence()``: orders the item's own accesses.")
-threadfence_block = Rewritten("cuda.threadfence_block", "As `threadfence`.")
-threadfence_system = Rewritten("cuda.threadfence_system", "As `threadfence`.")
-selp = Rewritten("cuda.selp", "``selp(c, a, b)``: `a` if `c` is true, else `b`.")
+grid = CudaWord("cuda.grid", "``grid(n)``: the item's index in the range, or its `n` indices, x first.")
+gridsize = CudaWord("cuda.gridsize", "``gridsize(n)``: the sizes of the range in items, x first.")
+syncthreads = CudaWord("cuda.syncthreads", "``syncthreads()``: waits for all items of the group.")
+syncthreads_and = CudaWord("cuda.syncthreads_and", "``syncthreads_and(p)``: whether it is true for all items of the group.")
+syncthreads_or = CudaWord("cuda.syncthreads_or", "``syncthreads_or(p)``: whether it is true for an item of the group.")
+syncthreads_count = CudaWord("cuda.syncthreads_count", "``syncthreads_count(p)``: for how many items of the group it is true.")
+threadfence = CudaWord("cuda.threadfence", "``threadfence()``: orders the item's own accesses.")
+threadfence_block = CudaWord("cuda.threadfence_block", "As `threadfence`.")
+threadfence_system = CudaWord("cuda.threadfence_system", "As `threadfence`.")
+selp = CudaWord("cuda.selp", "``selp(c, a, b)``: `a` if `c` is true, else `b`.")
 
 
 class _Atomic(Words):
@@ -86,7 +86,7 @@ class _Atomic(Words):
         self.__name__, self.__doc__ = "cuda.atomic", _atomic.__doc__
         for name in (*ATOMICS, "cas"):
             setattr(self, name, getattr(_atomic, name))
-        self.compare_and_swap = Rewritten("cuda.compare_and_swap", "``compare_and_swap(array, old, value)``: on the first element.")
+        self.compare_and_swap = CudaWord("cuda.compare_and_swap", "``compare_and_swap(array, old, value)``: on the first element.")
 
 
 class _Arrays:

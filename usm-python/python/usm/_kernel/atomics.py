@@ -106,7 +106,7 @@ class Atomics:
             return self.set_temporary(self.load_element(array, place, self.scope.at))
         if name == "compare_exchange":
             return self.compare_exchange(reference, node)
-        function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
+        function = names.FETCH_METHODS.get(name, "exch" if name in ("exchange", "store") else None)
         if function is None:
             raise self.error(node, f"an AtomicRef has no `{name}`")
         values = self.take_arguments(node, 1)

@@ -25,7 +25,7 @@ class Place:
         return f"<usm.cuda.{self.__name__}, numbers of kernels>"
 
 
-class Rewritten(names.Word):
+class CudaWord(names.Word):
     """A function of numba.cuda that becomes a call of this package's."""
 
 
@@ -82,7 +82,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node):
         function = self.meaning(node.func)
-        name = function.__name__.rpartition(".")[2] if function.__class__ is Rewritten else None
+        name = function.__name__.rpartition(".")[2] if function.__class__ is CudaWord else None
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)

@@ -18,7 +18,7 @@ _OPERATORS = {
     "remainder": "mod", "mod": "mod", "power": "pow", "left_shift": "shl", "right_shift": "shr", "bitwise_left_shift": "shl",
     "bitwise_right_shift": "shr", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
 }  # fmt: skip
-_COMPARED = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+_COMPARISONS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 _DEGREES = {"deg2rad": math.pi / 180, "radians": math.pi / 180, "rad2deg": 180 / math.pi, "degrees": 180 / math.pi}
 
 
@@ -73,8 +73,8 @@ class Mathematics:
             return self.absolute(node)
         if name in _OPERATORS:
             return self.arithmetic(_OPERATORS[name], *self.take_arguments(node, 2, self.numeric), node)
-        if name in _COMPARED:
-            return self.comparison(_COMPARED[name], *self.take_arguments(node, 2, self.numeric), node)
+        if name in _COMPARISONS:
+            return self.comparison(_COMPARISONS[name], *self.take_arguments(node, 2, self.numeric), node)
         if name in _DEGREES:
             return self.convert_angle(name, node)
         if name == "fmod":

@@ -86,13 +86,13 @@ atomic = Words(
         "as expected; the old value."
     },
 )
-COLLECTED = {"add": "sum", "min": "least", "max": "greatest"}
+COLLECTIONS = {"add": "sum", "min": "least", "max": "greatest"}
 
 
 def _collections(of):
     """The operations that items of a set do together."""
     ways = {"reduce": f"all items of the {of}", "inclusive": "the items up to this one", "exclusive": "the items before this one"}
-    return {f"{how}_{by}": f"``{how}_{by}(value)``: the {what} of the values of {which}." for how, which in ways.items() for by, what in COLLECTED.items()}
+    return {f"{how}_{by}": f"``{how}_{by}(value)``: the {what} of the values of {which}." for how, which in ways.items() for by, what in COLLECTIONS.items()}
 
 
 group = Words(
@@ -127,4 +127,4 @@ sub_group = Words(
 )
 
 #: Operations of `usm.atomic` behind the methods of `AtomicRef`.
-FETCHED = {f"fetch_{name}": name for name in ("add", "sub", "min", "max")} | {"fetch_and": "and_", "fetch_or": "or_", "fetch_xor": "xor"}
+FETCH_METHODS = {f"fetch_{name}": name for name in ("add", "sub", "min", "max")} | {"fetch_and": "and_", "fetch_or": "or_", "fetch_xor": "xor"}
