@@ -7,9 +7,12 @@ use core::time::Duration;
 
 #[cfg(feature = "alloc")]
 use {
-    crate::deferred::Release,
+    crate::checks::check_same_context,
+    crate::deferred::{Release, Unread, release_after},
     crate::outcome::Outcome,
-    crate::queue_memory::ordered::{self, OfQueue},
+    crate::pending::Pending,
+    crate::queue_memory::owner::{self, OfQueue},
+    crate::watch::report,
     alloc::{boxed::Box, sync::Arc},
     core::any::Any,
 };
@@ -20,21 +23,17 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
 use crate::lender::{Inherited, Lender, Loan};
-#[cfg(feature = "alloc")]
-use crate::pending::Pending;
-#[cfg(feature = "alloc")]
-use crate::queue::check_same_context;
-#[cfg(feature = "alloc")]
-use crate::run_record::report;
 use crate::uses::Uses;
 use crate::{AllocKind, BackendKind, DeviceType, MemoryType};
+#[cfg(feature = "driver")]
+use crate::{backend::EventOps, context_state::RING_SERIAL, ring::idle::Idle};
 
 enum Owner<B: Backend> {
     /// The context's backend allocated the block. This is the block's serial number in the ledger.
     Context(u64),
-    /// The same of a record, with the outcome of its operation.
+    /// The same of a record, which is read first.
     #[cfg(feature = "alloc")]
-    Record(u64, Arc<Outcome>),
+    Record(Box<Unread<B>>),
     /// A queue allocated it and takes it back in its order.
     #[cfg(feature = "alloc")]
     Queue(Box<OfQueue<B>>),
@@ -105,21 +104,25 @@ impl<B: Backend> Allocation<B> {
 
     /// This allocation is the record of an operation, and is read when it ends.
     #[cfg(feature = "alloc")]
-    pub(crate) fn read_outcome_on_drop(&mut self, outcome: Arc<Outcome>) {
+    pub(crate) fn read_outcome_on_drop(
+        &mut self,
+        outcome: Arc<Outcome>,
+        read: unsafe fn(&B::Context, Block, Box<Unread<B>>),
+    ) {
         if let Owner::Context(serial) = self.body.owner {
-            self.body.owner = Owner::Record(serial, outcome);
+            self.body.owner = Owner::Record(Box::new(Unread { serial, outcome, read }));
         }
     }
 
     /// A block of the ring with its unfinished uses, for the next copy. Other memory is dropped.
     #[cfg(feature = "driver")]
-    pub(crate) fn into_idle(mut self) -> Option<crate::ring::Idle<B>> {
-        let Owner::Context(crate::context_state::RING_SERIAL) = self.body.owner else { return None };
+    pub(crate) fn into_idle(mut self) -> Option<Idle<B>> {
+        let Owner::Context(RING_SERIAL) = self.body.owner else { return None };
         let mut events = self.body.uses.take(self.context.id()).into_events();
-        events.retain(|event| !crate::backend::EventOps::is_complete(event));
+        events.retain(|event| !EventOps::is_complete(event));
         let block = self.block;
         self.release_ownership();
-        Some(crate::ring::Idle { block, events })
+        Some(Idle { block, events })
     }
 
     /// Leaves the block to another owner: the drop does not free it.
@@ -481,10 +484,16 @@ impl<B: Backend> Allocation<B> {
         #[cfg(feature = "alloc")]
         match &owner {
             Owner::Queue(of_queue) => {
-                return ordered::free(&context, self.block, Some(of_queue), of_queue.serial(), &mut uses);
+                return owner::free::<B>(
+                    context.raw(),
+                    self.block,
+                    Some(of_queue),
+                    of_queue.serial(),
+                    &mut uses,
+                );
             }
             Owner::QueueOfContext(serial) => {
-                return ordered::free(&context, self.block, None, *serial, &mut uses);
+                return owner::free::<B>(context.raw(), self.block, None, *serial, &mut uses);
             }
             _ => {}
         }
@@ -496,16 +505,18 @@ impl<B: Backend> Allocation<B> {
                 unsafe { free_now(&context, &self.block, serial) };
             }
             #[cfg(feature = "alloc")]
-            Owner::Context(serial) => release_after(&context, Release::Block(self.block, serial), pending),
+            Owner::Context(serial) => {
+                release_after::<B>(context.raw(), Release::Block(self.block, serial), pending)
+            }
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
             #[cfg(feature = "alloc")]
-            Owner::Record(serial, outcome) => {
-                release_after(&context, Release::Record(self.block, serial, outcome), pending)
+            Owner::Record(unread) => {
+                release_after::<B>(context.raw(), Release::Record(self.block, unread), pending)
             }
             #[cfg(feature = "alloc")]
-            Owner::Foreign(Some(owner)) => release_after(&context, Release::Owner(owner), pending),
+            Owner::Foreign(Some(owner)) => release_after::<B>(context.raw(), Release::Owner(owner), pending),
             #[cfg(feature = "alloc")]
             Owner::Queue(_) | Owner::QueueOfContext(_) | Owner::Foreign(None) => {}
             Owner::Lent(_) => {}
@@ -524,25 +535,4 @@ unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64)
     let free = || unsafe { context.raw().free(block) };
     let memory_type = MemoryType::of(block.kind);
     context.shared().free(memory_type, Some((block, serial)), block.size, free);
-}
-
-/// Releases at once if nothing is pending, otherwise once the events are complete.
-#[cfg(feature = "alloc")]
-pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
-    let Ok(_entered) = context.shared().ask() else {
-        // The runtime is closed.
-        core::mem::forget(what);
-        return;
-    };
-    if pending.is_done() {
-        // SAFETY: the owner is being dropped, so no other code releases it, and nothing uses it any
-        // more.
-        unsafe { crate::deferred::release(context.raw(), what) };
-    } else if let Some(deferred) = context.raw().deferred() {
-        deferred.push(pending, what);
-    } else {
-        // A backend without a list has no pending work. If it has some, leaking is safe.
-        context.shared().count_leak();
-        core::mem::forget(what);
-    }
 }

@@ -5,10 +5,11 @@ use crate::Element;
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Conversion, QueueOps};
+use crate::checks::check_same_context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::kind::Kind;
-use crate::queue::{Queue, Usage, check_same_context};
+use crate::queue::{Queue, Usage};
 use crate::strided::{Plan, Strided};
 use crate::typed::UsmVec;
 

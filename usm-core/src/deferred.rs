@@ -17,20 +17,30 @@ use crate::deadline::Deadline;
 use crate::outcome::Outcome;
 use crate::pending::Pending;
 #[cfg(feature = "driver")]
-use crate::ring::{Idle, Ring};
+use crate::ring::idle::{Idle, Ring};
 
 /// Memory to release once the events are complete.
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
     /// The same for the record of an operation, which is read first.
-    Record(Block, u64, Arc<Outcome>),
+    Record(Block, Box<Unread<B>>),
     /// A block of the backend that has left the ledger; its bytes still count as in use.
     Removed(Block),
     /// A buffer of the backend, with its bytes if the ledger counts it.
     Buffer(<B::Buffers as Buffers<B>>::Raw, Option<usize>),
     /// The owner of foreign memory.
     Owner(Box<dyn Any + Send + Sync>),
+}
+
+/// What it takes to read the record of an operation.
+pub(crate) struct Unread<B: Backend> {
+    /// Serial number of its block in the ledger.
+    pub(crate) serial: u64,
+    pub(crate) outcome: Arc<Outcome>,
+    /// Reads the record and frees its block, which nothing uses. A pointer, because reading takes a
+    /// queue and an array, and both lie above this list.
+    pub(crate) read: unsafe fn(&B::Context, Block, Box<Self>),
 }
 
 /// The list of one context. A backend with asynchronous operations keeps one beside its native
@@ -135,12 +145,33 @@ impl<B: Backend> Deferred<B> {
     }
 }
 
+/// Releases at once if nothing is pending, otherwise once the events are complete.
+pub(crate) fn release_after<B: Backend>(context: &B::Context, what: Release<B>, pending: Pending<B>) {
+    let Ok(_entered) = context.shared().ask() else {
+        // The runtime is closed.
+        core::mem::forget(what);
+        return;
+    };
+    if pending.is_done() {
+        // SAFETY: the owner is being dropped, so no other code releases it, and nothing uses it any
+        // more.
+        unsafe { release(context, what) };
+    } else if let Some(deferred) = context.deferred() {
+        deferred.push(pending, what);
+    } else {
+        // A backend without a list has no pending work. If it has some, leaking is safe.
+        context.shared().count_leak();
+        core::mem::forget(what);
+    }
+}
+
 /// # Safety
 /// No operation uses the memory, and no other code releases it.
-pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
-    if let Release::Record(block, serial, outcome) = what {
+unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
+    if let Release::Record(block, unread) = what {
+        let read = unread.read;
         // SAFETY: the caller's promise.
-        return unsafe { crate::run_record::read::<B>(&outcome, context, block, serial) };
+        return unsafe { read(context, block, unread) };
     }
     release_with(
         context.shared(),
@@ -158,11 +189,13 @@ fn release_with<B: Backend>(
     mut free: impl FnMut(&Block),
     mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
 ) {
+    let mut free_counted = |block: Block, serial| {
+        let memory_type = MemoryType::of(block.kind);
+        shared.free(memory_type, Some((&block, serial)), block.size, || free(&block));
+    };
     match what {
-        Release::Block(block, serial) | Release::Record(block, serial, _) => {
-            let memory_type = MemoryType::of(block.kind);
-            shared.free(memory_type, Some((&block, serial)), block.size, || free(&block));
-        }
+        Release::Block(block, serial) => free_counted(block, serial),
+        Release::Record(block, unread) => free_counted(block, unread.serial),
         Release::Removed(block) => {
             free(&block);
             shared.unreserve(MemoryType::of(block.kind), block.size);

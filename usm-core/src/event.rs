@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::Result;
 #[cfg(feature = "alloc")]
-use crate::run_record::Watch;
+use crate::watch::Watch;
 
 /// When a device worked on an operation, by the runtime's own clock. Its zero is the same for all
 /// events of a queue.

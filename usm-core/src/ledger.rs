@@ -21,9 +21,9 @@ use crate::backend::PointerInfo;
 use crate::error::Result;
 use crate::gate::Gate;
 #[cfg(feature = "alloc")]
-use crate::registry::Blocks;
+use crate::lending::{Flow, Lending};
 #[cfg(feature = "alloc")]
-use crate::segment::{Flow, Lending};
+use crate::registry::Blocks;
 use crate::stats::{Stats, Tally};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 

@@ -17,7 +17,9 @@ mod after;
 mod allocation;
 pub mod backend;
 mod buffer;
+mod checks;
 mod context;
+mod context_memory;
 mod context_state;
 mod conversion;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
@@ -45,8 +47,11 @@ mod lazy_box;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod ledger;
 mod lender;
+#[cfg(feature = "alloc")]
+mod lending;
 pub mod limits;
 mod memcpy;
+mod memory;
 #[cfg(feature = "alloc")]
 mod outcome;
 #[cfg(feature = "alloc")]
@@ -92,6 +97,8 @@ pub mod threads;
 mod typed;
 mod uses;
 mod view;
+#[cfg(feature = "alloc")]
+mod watch;
 
 /// Whether calls may still enter the runtimes, and the hook at the end of the process. For
 /// usm-kernel, which makes such calls too, usm-pool, whose arenas survive forks, usm, which opens
@@ -128,7 +135,7 @@ pub use access::{Access, AccessFlags, Capabilities};
 pub use allocation::Allocation;
 pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder};
 pub use buffer::Buffer;
-pub use context::{Context, Memory};
+pub use context::Context;
 pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
 pub use conversion::{Number, Numeric};
 #[cfg(feature = "alloc")]
@@ -142,6 +149,7 @@ pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind
 #[doc(hidden)]
 pub use lender::{Inherited, Lender};
 pub use limits::Fallback;
+pub use memory::Memory;
 pub use pending::Pending;
 pub use queue::{Queue, Usage};
 #[cfg(feature = "alloc")]

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Peer};
+use crate::checks::check_same_context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
-use crate::queue::{Queue, Usage, check_same_context};
+use crate::queue::{Queue, Usage};
 use crate::{AllocKind, Kind, UsmVec};
 
 impl<B: Backend> Queue<B> {

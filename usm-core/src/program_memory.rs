@@ -4,11 +4,14 @@ use crate::DeviceType;
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, QueueOps as _};
+use crate::checks::check_same_context;
 use crate::divided::copy_bytes;
 use crate::error::Result;
 use crate::event::Event;
-use crate::queue::{Queue, Usage, check_same_context};
+use crate::queue::{Queue, Usage};
 use crate::staging::staging;
+#[cfg(feature = "alloc")]
+use crate::watch::report;
 
 impl<B: Backend> Allocation<B> {
     /// Copies `len` bytes of `src` from `from` on to this memory from `to` on by the processor, at
@@ -178,7 +181,7 @@ impl<B: Backend> Queue<B> {
         // SAFETY: the copy reads the block, as the usage declares.
         unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()?;
         #[cfg(feature = "alloc")]
-        crate::run_record::report(self.context(), &outcomes, self.context().shared().wait_limit())?;
+        report(self.context(), &outcomes, self.context().shared().wait_limit())?;
         Ok(())
     }
 

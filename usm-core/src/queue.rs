@@ -3,17 +3,18 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::allocation::Allocation;
-use crate::backend::{Advice, Backend, EventOps, MemAdvice, QueueOps, QueueOrder};
+use crate::backend::{Backend, ContextOps, EventOps, QueueOps, QueueOrder};
+use crate::checks::check_same_context;
 use crate::context::Context;
 use crate::context_state::ContextState;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::event::Event;
 use crate::limits;
 #[cfg(feature = "alloc")]
 use crate::pending::{Pending, QueueClock};
 use crate::sync::next_id;
 
+mod operations;
 mod usage;
 
 pub use usage::Usage;
@@ -52,6 +53,42 @@ impl<B: Backend> fmt::Debug for Queue<B> {
             .field("context", &self.context.id())
             .field("order", &self.order)
             .finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> Context<B> {
+    /// A new queue.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        self.make_queue(order, B::Context::create_queue)
+    }
+
+    /// A new queue whose events know their [times](crate::Event::times). Measuring may slow its
+    /// operations down.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the runtime measures no
+    /// times: on the host and on Level Zero. The runtime's.
+    pub fn timed_queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        let queue = self.make_queue(order, B::Context::create_timed_queue);
+        queue.map_err(|error| error.in_backend(self.info().backend))
+    }
+
+    fn make_queue(
+        &self,
+        order: QueueOrder,
+        create: impl FnOnce(&B::Context, QueueOrder) -> Result<B::Queue>,
+    ) -> Result<Queue<B>> {
+        let _entered = self.shared().work()?;
+        #[cfg(feature = "std")]
+        if !B::SYNCHRONOUS {
+            crate::process::exit::register_for_object();
+        }
+        let raw = create(&self.raw, order)?;
+        // SAFETY: created by this context with this order.
+        Ok(unsafe { Queue::from_raw(self, raw, order) })
     }
 }
 
@@ -120,8 +157,10 @@ impl<B: Backend> Queue<B> {
     /// bytes that the work writes before the event is complete, unless it waits for the event.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
-    /// [`ErrorKind::EarlierOwnerFailed`], or the runtime's.
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext),
+    /// [`ErrorKind::OverLaunchMemory`](crate::ErrorKind::OverLaunchMemory),
+    /// [`ErrorKind::HostViewLive`](crate::ErrorKind::HostViewLive),
+    /// [`ErrorKind::EarlierOwnerFailed`](crate::ErrorKind::EarlierOwnerFailed), or the runtime's.
     pub unsafe fn submit(
         &self,
         usages: &[Usage<'_, B>],
@@ -227,123 +266,10 @@ impl<B: Backend> Queue<B> {
         run(&self.raw, &[])
     }
 
-    /// Copies `len` bytes between two allocations.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfBounds`], and every error of [`submit`](Self::submit). Never
-    /// [`ErrorKind::ZeroSize`]: an empty copy is a barrier.
-    pub fn copy_bytes(
-        &self,
-        dst: &mut Allocation<B>,
-        dst_offset: usize,
-        src: &Allocation<B>,
-        src_offset: usize,
-        len: usize,
-    ) -> Result<Event<B>> {
-        dst.check_range(dst_offset, len)?;
-        src.check_range(src_offset, len)?;
-        let usages = [Usage::write(dst), Usage::read(src)];
-        let to = dst.as_ptr().wrapping_add(dst_offset);
-        let from = src.as_ptr().wrapping_add(src_offset);
-        // Two owners overlap only if one is foreign; then the addresses decide.
-        check_disjoint(to as usize, from as usize, len)?;
-        let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: both ranges lie inside live allocations of the queue's context (checked by
-            // `submit`) and are disjoint; the usages keep both alive and ordered until the copy is
-            // done.
-            unsafe { queue.copy(to, from, len, after) }
-        };
-        // SAFETY: the copy accesses what the usages declare, and `dst` is borrowed exclusively;
-        // after an error nothing was submitted.
-        let event = unsafe { self.submit_bytes(len, &usages, copy) }?;
-        dst.take_over_failures(src);
-        Ok(event)
-    }
-
-    /// Copies `len` bytes inside one allocation; the ranges must not overlap.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and every error of
-    /// [`submit`](Self::submit).
-    pub fn copy_within(
-        &self,
-        allocation: &mut Allocation<B>,
-        dst_offset: usize,
-        src_offset: usize,
-        len: usize,
-    ) -> Result<Event<B>> {
-        allocation.check_range(dst_offset, len)?;
-        allocation.check_range(src_offset, len)?;
-        let to = allocation.as_ptr().wrapping_add(dst_offset);
-        let from = allocation.as_ptr().wrapping_add(src_offset);
-        check_disjoint(to as usize, from as usize, len)?;
-        let usage = Usage::write(allocation);
-        let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: as in `copy_bytes`, inside one allocation.
-            unsafe { queue.copy(to, from, len, after) }
-        };
-        // SAFETY: as in `copy_bytes`.
-        unsafe { self.submit_bytes(len, &[usage], copy) }
-    }
-
-    /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `len` bytes at `offset`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and every error of
-    /// [`submit`](Self::submit).
-    pub fn fill_bytes(
-        &self,
-        allocation: &mut Allocation<B>,
-        offset: usize,
-        len: usize,
-        pattern: &[u8],
-    ) -> Result<Event<B>> {
-        allocation.check_range(offset, len)?;
-        let to = allocation.as_ptr().wrapping_add(offset);
-        check_pattern(pattern, to as usize, len)?;
-        let usage = Usage::write(allocation);
-        let fill = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
-            // of the pattern, and the usage keeps the allocation alive and ordered until the fill
-            // is done.
-            unsafe { queue.fill(to, pattern, len, after) }
-        };
-        // SAFETY: the fill accesses what the usage declares, which is borrowed exclusively; after
-        // an error nothing was submitted.
-        unsafe { self.submit_bytes(len, &[usage], fill) }
-    }
-
-    /// Asks for an allocation to be near the queue's device.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`], and every error of [`submit`](Self::submit).
-    pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
-        let prefetch = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps
-            // alive until the prefetch is complete.
-            unsafe { B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after) }
-        };
-        // SAFETY: a prefetch changes no value.
-        unsafe { self.submit(&[Usage::read(allocation)], &[], prefetch) }
-    }
-
-    /// Advises the runtime how the program will use an allocation.
-    ///
-    /// # Errors
-    /// As [`prefetch`](Self::prefetch).
-    pub fn advise(&self, allocation: &Allocation<B>, advice: MemAdvice) -> Result<Event<B>> {
-        let advise = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: as in `prefetch`.
-            unsafe { B::Advice::advise(queue, allocation.as_ptr(), allocation.size(), advice, after) }
-        };
-        // SAFETY: advice changes no value.
-        unsafe { self.submit(&[Usage::read(allocation)], &[], advise) }
-    }
-
     /// An event after `after` or, if it is empty, after everything submitted to this queue before.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`], or the runtime's.
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext), or the runtime's.
     pub fn barrier(&self, after: &[Event<B>]) -> Result<Event<B>> {
         self.barrier_with_usages(&[], after)
     }
@@ -352,8 +278,9 @@ impl<B: Backend> Queue<B> {
     /// follows their earlier work, and their later work follows it.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
-    /// or the runtime's.
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext),
+    /// [`ErrorKind::OverLaunchMemory`](crate::ErrorKind::OverLaunchMemory),
+    /// [`ErrorKind::HostViewLive`](crate::ErrorKind::HostViewLive), or the runtime's.
     pub fn barrier_with_usages(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
         // SAFETY: `submit` gives events of the queue's context.
         let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
@@ -364,7 +291,7 @@ impl<B: Backend> Queue<B> {
     /// Blocks until all work submitted before is complete, at most the context's wait limit.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`], or a failed operation's.
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or a failed operation's.
     pub fn wait(&self) -> Result<()> {
         self.wait_for(self.context.shared().wait_limit())
     }
@@ -405,18 +332,6 @@ impl<B: Backend> Queue<B> {
     }
 }
 
-/// The other side of a buffer copy must be host-accessible memory, because runtimes take a host
-/// pointer there.
-pub(crate) fn check_host_accessible<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
-    let kind = allocation.kind();
-    if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
-}
-
-#[inline]
-pub(crate) fn check_same_context(expected: u64, found: u64) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
-}
-
 /// Checks the context of every usage, and the sum of the distinct ones.
 fn check_usages<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<()> {
     for usage in usages {
@@ -426,23 +341,4 @@ fn check_usages<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> R
         usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
     });
     limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
-}
-
-/// Refuses a pattern whose width runtimes do not support, or does not divide the range and its
-/// start (an address, or an offset in a buffer).
-#[inline]
-pub(crate) fn check_pattern(pattern: &[u8], at: usize, len: usize) -> Result<()> {
-    let width = pattern.len();
-    if matches!(width, 1 | 2 | 4 | 8 | 16) && len % width == 0 && at % width == 0 {
-        Ok(())
-    } else {
-        Err(ErrorKind::BadPattern { width, len }.into())
-    }
-}
-
-pub(crate) fn check_disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
-    if dst.abs_diff(src) < len {
-        return Err(ErrorKind::Overlap { dst, src, len }.into());
-    }
-    Ok(())
 }

@@ -85,38 +85,22 @@ impl<B: Backend> MemorySource<B> for Queue<B> {
 }
 
 #[cfg(feature = "alloc")]
-pub(crate) mod ordered {
+pub(crate) mod owner;
+
+#[cfg(feature = "alloc")]
+mod ordered {
     use core::alloc::Layout;
     use core::slice;
 
+    use super::owner::OfQueue;
     use super::*;
     use crate::access::Access;
-    use crate::allocation::release_after;
     use crate::backend::{Block, QueueMemory};
-    use crate::deferred::Release;
+    use crate::deferred::{Release, release_after};
     use crate::error::{Error, ErrorKind};
     use crate::pending::{Pending, Position};
     use crate::uses::Uses;
     use crate::{AllocKind, MemoryType};
-
-    /// How memory from a queue is freed.
-    pub(crate) struct OfQueue<B: Backend> {
-        queue: B::Queue,
-        /// Id of the queue, 0 when out of order: see [`Uses`].
-        id: u64,
-        /// Serial number of the block in the ledger.
-        serial: u64,
-    }
-
-    impl<B: Backend> OfQueue<B> {
-        fn new(queue: &Queue<B>, serial: u64) -> Self {
-            Self { queue: queue.raw().clone(), id: queue.id(), serial }
-        }
-
-        pub(crate) fn serial(&self) -> u64 {
-            self.serial
-        }
-    }
 
     pub(super) fn allocate<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
         let (context, shared) = (queue.context(), queue.context().shared());
@@ -188,7 +172,12 @@ pub(crate) mod ordered {
     ) -> Allocation<B> {
         // Recorded as a write: uses from other queues start after it.
         let uses = Uses::with_first_use(Access::Write, position, event);
-        Allocation::of_queue(queue.context().clone(), block, uses, OfQueue::new(queue, serial))
+        Allocation::of_queue(
+            queue.context().clone(),
+            block,
+            uses,
+            OfQueue::new(queue.raw().clone(), queue.id(), serial),
+        )
     }
 
     #[cold]
@@ -228,35 +217,11 @@ pub(crate) mod ordered {
         };
         match free(slice::from_ref(&event)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
-            Err(_) => {
-                release_after(context, Release::Removed(block), Pending::of_events(context.id(), [event]))
-            }
-        }
-    }
-
-    /// Frees the block after its uses. Only memory that the runtime allocated in order goes back in
-    /// order (`of_queue`).
-    pub(crate) fn free<B: Backend>(
-        context: &Context<B>,
-        block: Block,
-        of_queue: Option<&OfQueue<B>>,
-        serial: u64,
-        uses: &mut Uses<B>,
-    ) {
-        let submit = || {
-            let (Some(OfQueue { queue, id, .. }), Ok(_admitted)) = (of_queue, context.shared().submit())
-            else {
-                return false;
-            };
-            // SAFETY: allocated in order, and its one owner is being dropped: freed once, and no
-            // use is submitted any more. `uses` knows the submitted ones, except those submitted
-            // earlier to this in-order queue.
-            let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
-            uses.with_events_of_others(*id, free).is_ok()
-        };
-        let memory_type = MemoryType::of(block.kind);
-        if !context.shared().remove(memory_type, &block, serial, submit) {
-            release_after(context, Release::Removed(block), uses.take(context.id()));
+            Err(_) => release_after::<B>(
+                context.raw(),
+                Release::Removed(block),
+                Pending::of_events(context.id(), [event]),
+            ),
         }
     }
 

@@ -11,18 +11,20 @@ use core::mem::MaybeUninit;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, ContextOps as _};
+use crate::backend::{Backend, ContextOps as _};
 use crate::context::Context;
 use crate::context_state::RING_SERIAL;
+use crate::deferred::Deferred;
 use crate::error::{Partial, Result};
 use crate::event::Event;
 use crate::pending::Pending;
 use crate::queue::Queue;
-use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, DeviceType};
+use idle::{Idle, Ring};
 use parts::Parts;
 use transfer::Transfer;
 
+pub(crate) mod idle;
 mod parts;
 mod transfer;
 
@@ -37,25 +39,7 @@ const MOST_THREADS: usize = 12;
 /// Blocks of a thread: one is filled while the other is sent.
 const DEPTH: usize = 2;
 
-/// The blocks of a context that no copy uses now.
-pub(crate) struct Ring<B: Backend>(Mutex<Vec<Idle<B>>>);
-
-/// A block with the last copies that use it.
-pub(crate) struct Idle<B: Backend> {
-    pub(crate) block: Block,
-    pub(crate) events: Vec<B::Event>,
-}
-
 impl<B: Backend> Ring<B> {
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
-    /// Takes all idle blocks out.
-    pub(crate) fn take_all(&self) -> Vec<Idle<B>> {
-        core::mem::take(&mut *self.0.lock())
-    }
-
     /// At most `count` blocks, for [`give`](Self::give) to take back; fewer where there is no
     /// pinned memory, which is counted.
     fn take(&self, context: &Context<B>, count: usize) -> Vec<Allocation<B>> {
@@ -92,7 +76,7 @@ impl<B: Backend> Ring<B> {
 
 impl<B: Backend> Context<B> {
     fn ring(&self) -> Option<&Ring<B>> {
-        self.raw().deferred().map(crate::deferred::Deferred::ring)
+        self.raw().deferred().map(Deferred::ring)
     }
 
     /// Gives the pinned blocks back through which [copies](Queue::copy_from_slice) go. The next

@@ -5,25 +5,26 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::time::Duration;
 
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, ContextOps, QueueOrder};
 use crate::context::Context;
-use crate::deadline::Deadline;
-use crate::deferred::Release;
-use crate::error::{Error, ErrorKind, Result};
+use crate::deferred::{Release, Unread};
+use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::kind::Device;
 use crate::outcome::{Judge, Outcome};
 use crate::pending::Pending;
 use crate::queue::{Queue, Usage};
 use crate::typed::UsmVec;
+use crate::watch::Watch;
+
+type Words<B> = UsmVec<u32, Device, B>;
 
 /// Words of device memory, zero at first, in which the code of an operation tells how it went. Who
 /// wrote the code judges them, once, after the operation and before their memory is freed.
 pub struct RunRecord<B: Backend> {
-    words: UsmVec<u32, Device, B>,
+    words: Words<B>,
     judge: Judge,
 }
 
@@ -71,7 +72,7 @@ impl<B: Backend> RunRecord<B> {
             usage.add_outcome(&outcome);
         }
         // SAFETY: the allocation stays the array's own, and is dropped with it below.
-        unsafe { self.words.allocation_mut() }.read_outcome_on_drop(Arc::clone(&outcome));
+        unsafe { self.words.allocation_mut() }.read_outcome_on_drop(Arc::clone(&outcome), read);
         event.with_watched(Watch { context: context.clone(), outcome })
     }
 }
@@ -79,40 +80,32 @@ impl<B: Backend> RunRecord<B> {
 /// Reads a record and frees its memory; keeps it while a host view forbids copies.
 ///
 /// # Safety
-/// `block` is a block of `context` with this serial number, which nothing uses.
-pub(crate) unsafe fn read<B: Backend>(
-    outcome: &Arc<Outcome>,
-    context: &B::Context,
-    block: Block,
-    serial: u64,
-) {
+/// `block` is the block of `context` that this describes, which nothing uses.
+unsafe fn read<B: Backend>(context: &B::Context, block: Block, unread: Box<Unread<B>>) {
     let context = Context::<B>::from_raw(context.clone());
-    let words = Allocation::owned(context.clone(), block, serial);
+    let words = Allocation::owned(context.clone(), block, unread.serial);
+    let outcome = Arc::clone(&unread.outcome);
     // SAFETY: the code wrote whole words into memory that began as zeros.
-    let words = match unsafe { UsmVec::<u32, Device, B>::from_allocation(words, outcome.len) } {
+    let words = match unsafe { Words::<B>::from_allocation(words, outcome.len) } {
         Ok(words) => words,
         Err((_, error)) => {
             outcome.conclude(Err(error), true);
             return;
         }
     };
-    let mut retry = RetryOnDrop { context: &context, block, serial, outcome, words: Some(words) };
-    let Some(words) = &retry.words else { return };
-    let record_words = copy(outcome, &context, words);
+    let mut retry = RetryOnDrop { context: &context, block, rest: Some((words, unread)) };
+    let Some((words, _)) = &retry.rest else { return };
+    let record_words = copy(&outcome, &context, words);
     // A host view keeps copies away for a time only.
     let is_final =
         !matches!(&record_words, Err(error) if matches!(error.kind, ErrorKind::HostViewLive { .. }));
     outcome.conclude(record_words.and_then(|record_words| (outcome.judge)(&record_words)), is_final);
     if is_final {
-        drop(retry.words.take());
+        drop(retry.rest.take());
     }
 }
 
-fn copy<B: Backend>(
-    outcome: &Outcome,
-    context: &Context<B>,
-    words: &UsmVec<u32, Device, B>,
-) -> Result<Vec<u32>> {
+fn copy<B: Backend>(outcome: &Outcome, context: &Context<B>, words: &Words<B>) -> Result<Vec<u32>> {
     // A separate queue: in the queue of the operation the copy would wait for later work.
     let queue = context.queue(QueueOrder::OutOfOrder)?;
     let mut values = vec![0; outcome.len];
@@ -125,68 +118,15 @@ fn copy<B: Backend>(
 struct RetryOnDrop<'r, B: Backend> {
     context: &'r Context<B>,
     block: Block,
-    serial: u64,
-    outcome: &'r Arc<Outcome>,
-    words: Option<UsmVec<u32, Device, B>>,
+    rest: Option<(Words<B>, Box<Unread<B>>)>,
 }
 
 impl<B: Backend> Drop for RetryOnDrop<'_, B> {
     fn drop(&mut self) {
-        let Some(words) = self.words.take() else { return };
+        let Some((words, unread)) = self.rest.take() else { return };
         if let Some(deferred) = self.context.raw().deferred() {
             words.into_allocation().release_ownership();
-            let release = Release::Record(self.block, self.serial, Arc::clone(self.outcome));
-            deferred.push(Pending::none(), release);
+            deferred.push(Pending::none(), Release::Record(self.block, unread));
         }
     }
-}
-
-/// An event's part of an operation with a record.
-pub(crate) struct Watch<B: Backend> {
-    context: Context<B>,
-    outcome: Arc<Outcome>,
-}
-
-impl<B: Backend> Clone for Watch<B> {
-    fn clone(&self) -> Self {
-        Self { context: self.context.clone(), outcome: Arc::clone(&self.outcome) }
-    }
-}
-
-impl<B: Backend> Watch<B> {
-    /// Call once the operation is complete.
-    pub(crate) fn check(&self, limit: Duration) -> Result<()> {
-        wait_for_report(&self.context, &self.outcome, &Deadline::after(limit))
-    }
-}
-
-/// The outcome; waits for a thread that is reading the record.
-fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
-    loop {
-        if let Some(result) = outcome.take_report() {
-            return result;
-        }
-        context.collect();
-        if let Some(result) = outcome.take_report() {
-            return result;
-        }
-        if deadline.remaining().is_zero() {
-            return Err(Error::timeout(deadline.limit()));
-        }
-        crate::sync::spin();
-    }
-}
-
-/// The first failure of operations that a wait found complete; all of them count as reported.
-pub(crate) fn report<B: Backend>(
-    context: &Context<B>,
-    outcomes: &[Arc<Outcome>],
-    limit: Duration,
-) -> Result<()> {
-    let deadline = Deadline::after(limit);
-    let mut first = Ok(());
-    for outcome in outcomes.iter().filter(|outcome| outcome.is_unreported()) {
-        first = first.and(wait_for_report(context, outcome, &deadline));
-    }
-    first
 }

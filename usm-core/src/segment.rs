@@ -4,22 +4,21 @@
 //! comes and goes without the ledger's lock. For usm-pool; no part of the interface.
 
 use alloc::sync::Weak;
-use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::mem;
-use core::ops::Range;
 use core::ptr::NonNull;
 
-use crate::allocation::release_after;
 use crate::backend::{Backend, Block, ContextOps, PointerInfo};
 use crate::context::Context;
-use crate::context_state::ContextState;
-use crate::deferred::Release;
+use crate::context_state::{ContextState, EntryGuard};
+use crate::deferred::{Release, release_after};
 use crate::error::Result;
 use crate::history::Operation;
 use crate::limits::Fallback;
 use crate::pending::Pending;
 use crate::{AllocKind, MemoryType};
+
+pub use crate::lending::{Flow, Holding, Lending};
 
 /// Memory of a context that only its pool knows.
 #[derive(Debug)]
@@ -71,7 +70,7 @@ impl<B: Backend> Segment<B> {
         #[cfg(any(usm_valgrind, usm_asan))]
         crate::sync::checker::show(block.pointer.as_ptr(), block.size, !uses.is_empty());
         mem::forget(self);
-        release_after(&context, Release::Removed(block), uses);
+        release_after::<B>(context.raw(), Release::Removed(block), uses);
     }
 }
 
@@ -79,50 +78,8 @@ impl<B: Backend> Drop for Segment<B> {
     fn drop(&mut self) {
         #[cfg(any(usm_valgrind, usm_asan))]
         crate::sync::checker::show(self.block.pointer.as_ptr(), self.block.size, false);
-        release_after(&self.context, Release::Removed(self.block), Pending::none());
+        release_after::<B>(self.context.raw(), Release::Removed(self.block), Pending::none());
     }
-}
-
-/// What a pool's owners did since the pool last told the ledger: sums of bytes as requested, and
-/// numbers of blocks. The differences may wrap.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Flow {
-    /// Bytes allocated.
-    pub allocated: u64,
-    /// Bytes freed.
-    pub freed: u64,
-    /// Allocations.
-    pub allocations: u64,
-    /// Frees.
-    pub frees: u64,
-}
-
-/// Bytes of the segments of a pool, for statistics.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Holding {
-    /// Segments.
-    pub reserved: u64,
-    /// Free blocks that nothing uses.
-    pub cached: u64,
-    /// Free blocks that unfinished operations were last known to use.
-    pub pending: u64,
-}
-
-/// A pool, as the ledger of its device asks it: blocks come and go without the ledger.
-pub trait Lending: Send + Sync {
-    /// Tells the ledger by [`report`] what happened since the last call.
-    fn report(&self);
-    /// What the segments hold.
-    fn holding(&self) -> Holding;
-    /// The live block that contains `address`, as requested.
-    fn find(&self, address: usize) -> Option<PointerInfo>;
-    /// The addresses of the segment that contains `address`.
-    fn segment(&self, address: usize) -> Option<Range<usize>>;
-    /// Adds the live blocks to `all`.
-    fn list(&self, all: &mut Vec<PointerInfo>);
-    /// Returns idle segments to the runtime, for an allocation that found no memory. Returns their
-    /// bytes.
-    fn trim(&self) -> u64;
 }
 
 /// Makes a pool known to the ledger of its device, until it ends.
@@ -227,4 +184,4 @@ pub fn admit<B: Backend>(context: &Context<B>) -> Result<Admitted> {
 #[must_use = "the runtime may be taken apart as soon as it is dropped"]
 #[allow(dead_code, reason = "kept for its drop")]
 #[allow(missing_debug_implementations, reason = "only held")]
-pub struct Admitted(crate::context_state::EntryGuard);
+pub struct Admitted(EntryGuard);

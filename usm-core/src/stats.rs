@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::MemoryType;
 #[cfg(feature = "alloc")]
-use crate::segment::Flow;
+use crate::lending::Flow;
 
 /// Counters of one memory type, or of the sum. Bytes, except the two counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

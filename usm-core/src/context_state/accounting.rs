@@ -10,9 +10,9 @@ use crate::history::{Operation, Record, now};
 #[cfg(feature = "alloc")]
 use crate::ipc::life;
 use crate::ledger::{Amount, CurrentAndPeak};
-use crate::limits::{self, Fallback};
 #[cfg(feature = "alloc")]
-use crate::segment::{Flow, Lending};
+use crate::lending::{Flow, Lending};
+use crate::limits::{self, Fallback};
 #[cfg(feature = "alloc")]
 use alloc::sync::Weak;
 
