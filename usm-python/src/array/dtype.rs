@@ -12,10 +12,8 @@ use usm_interface::text::Lexer;
 use usm_interface::value::Str;
 use usm_interface::{Dtype, Extended, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
 
-use crate::array::members::Members;
+use crate::array::members::{MAX_FIELDS, Members, literal, table};
 use crate::array::view::View;
-use crate::exchange::dictionary::{MAX_FIELDS, table};
-use crate::exchange::export;
 use crate::process::attribute;
 use crate::process::once::{LazyCell, name};
 use crate::process::pickled;
@@ -486,7 +484,7 @@ impl PyDtype {
     #[getter]
     fn descr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.descr {
-            Some(text) => export::literal(py, text),
+            Some(text) => literal(py, text),
             None => Ok(PyList::new(py, [("", self.str())])?.into_any()),
         }
     }

@@ -7,8 +7,16 @@ use pyo3::prelude::*;
 use usm_interface::text::Lexer;
 use usm_interface::{Dtype, Field, MissingData, Policy, descr, members};
 
-use crate::exchange::dictionary::table;
 use crate::text::error::OrRaise;
+
+/// Maximum number of members of a structured type, padding included.
+pub(crate) const MAX_FIELDS: usize = 256;
+
+/// A table for the members of a `descr`. Each is a tuple, so few need no room for many.
+pub(crate) fn table(descr: &str) -> Vec<Field<'_>> {
+    let members = descr.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
+    vec![Field::EMPTY; members.min(MAX_FIELDS)]
+}
 
 /// A `descr` that the codec accepted. Its places are read at the first use of a member.
 #[derive(Debug)]
@@ -80,4 +88,10 @@ impl Member {
             is_structure: field.is_nested(),
         }
     }
+}
+
+/// The members of a structured type as Python objects. The text is a literal, because the codec has
+/// read it.
+pub(crate) fn literal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("ast")?.getattr("literal_eval")?.call1((text,))
 }

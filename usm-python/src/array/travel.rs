@@ -98,7 +98,7 @@ pub(crate) fn _rebuild_array<'py>(
         let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
         let extents: Vec<i64> = extents.map_err(|error| content_error("shape", error))?;
         let element = dtype.cast::<PyDtype>().map_err(|error| content_error("dtype", error.into()))?.get();
-        let kind = import::kind(pickled::text("kind", kind)?)?;
+        let kind = argument::kind(pickled::text("kind", kind)?)?;
         let selector = pickled::text("selector", selector)?;
         let readonly: bool = readonly.extract().map_err(|error| content_error("readonly", error))?;
         let buffer = HeldBuffer::new(content, false).map_err(|error| content_error("content", error))?;

@@ -16,8 +16,8 @@ use usm_interface::{
     ByteOrder, Dtype, Error, Key, Kind, MissingData, Policy, Protocol, Raw, TypeError, descr,
 };
 
+use crate::array::members::table;
 use crate::array::view::View;
-use crate::exchange::dictionary;
 use crate::text::error::Class;
 
 /// A held buffer of another object: one contiguous range of bytes.
@@ -161,7 +161,7 @@ fn codec_format(view: &View) -> PyResult<String> {
     };
     let typestr = view.dtype.to_string();
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-    let mut table = view.descr.as_deref().map_or(Vec::new(), |members| dictionary::table(members));
+    let mut table = view.descr.as_deref().map_or(Vec::new(), |members| table(members));
     let descr = match &view.descr {
         Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(layout_error)?),
         None => None,

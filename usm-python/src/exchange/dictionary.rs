@@ -8,27 +8,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::{Int, Str};
 use usm_interface::{
-    ByteOrder, Data, Dtype, EntryError, Error, ErrorKind, Extent, Field, Interface, Key, Kind, LayoutError,
+    ByteOrder, Data, Dtype, EntryError, Error, ErrorKind, Extent, Interface, Key, Kind, LayoutError,
     LimitError, Mode, Path, Policy, Protocol, Raw, Stream, SyclObject, TypeError, ValueKind, descr,
     text::Lexer, typestr,
 };
 
-use crate::array::members::Members;
+use crate::array::members::{Members, table};
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::literal;
 use crate::process::once::name;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
-
-/// Maximum number of members of a structured type, padding included.
-pub(crate) const MAX_FIELDS: usize = 256;
-
-/// A table for the members of a `descr`. Each is a tuple, so few need no room for many.
-pub(crate) fn table(descr: &str) -> Vec<Field<'_>> {
-    let members = descr.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
-    vec![Field::EMPTY; members.min(MAX_FIELDS)]
-}
 
 /// The result of a checked dictionary.
 pub(crate) struct CheckedArray<'py> {

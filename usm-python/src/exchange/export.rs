@@ -7,6 +7,7 @@ use usm_core::AllocKind;
 use usm_interface::Kind;
 
 use crate::array::Array;
+use crate::array::members::literal;
 use crate::device::runtime::Stream;
 use crate::exchange::sycl;
 use crate::nrt::PyMemInfo;
@@ -168,10 +169,4 @@ fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
         || class.is_subclass_of::<PyMemInfo>()?
         // Of objects that are dpctl's too.
         || class.hasattr(name!(class.py(), "_usm_memory"))?)
-}
-
-/// The members of a structured type as Python objects. The text is a literal, because the codec has
-/// read it.
-pub(crate) fn literal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("ast")?.getattr("literal_eval")?.call1((text,))
 }

@@ -347,10 +347,3 @@ pub(crate) fn queue_of_arguments(
     }
     Ok(Some(queue))
 }
-
-/// The kind with this name.
-pub(crate) fn kind(word: &str) -> PyResult<AllocKind> {
-    AllocKind::from_name(word)
-        .filter(|kind| *kind != AllocKind::Unknown)
-        .ok_or_else(|| Class::Request.error(format!("kind {word:?} is not one of host, device, shared")))
-}

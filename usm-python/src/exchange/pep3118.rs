@@ -13,11 +13,10 @@ use usm_interface::{Field, Policy, Protocol, Spelling, Target};
 
 use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
-use crate::array::members::Members;
+use crate::array::members::{MAX_FIELDS, Members};
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
 use crate::exchange::buffer::HeldBuffer;
-use crate::exchange::dictionary::MAX_FIELDS;
 use crate::exchange::import;
 use crate::process::once::name;
 use crate::text::error::{Class, OrRaise};

@@ -10,7 +10,7 @@ use usm_plan::usm_pool::svg;
 use crate::plan::PyPlan;
 use crate::storage::snapshot::named;
 use crate::text::argument;
-use crate::text::html::bundle;
+use crate::text::html::{bundle, notebook};
 
 bundle!(PyPlan, "image/svg+xml", |plan, py| plan._repr_svg_(py));
 
@@ -79,15 +79,4 @@ impl PyPlan {
         }
         Ok(py.detach(|| html::render_all(&pages)))
     }
-}
-
-/// `IPython.display` in a notebook, which has already imported IPython.
-pub(crate) fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = py.import("sys")?.getattr("modules")?;
-    let Some(ipython) = modules.cast::<PyDict>()?.get_item("IPython")? else { return Ok(None) };
-    let shell = ipython.call_method0("get_ipython")?;
-    if shell.is_none() || !shell.hasattr("kernel")? {
-        return Ok(None);
-    }
-    py.import("IPython.display").map(|module| Some(module.into_any()))
 }

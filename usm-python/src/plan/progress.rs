@@ -9,8 +9,7 @@ use pyo3::types::PyDict;
 use usm_plan::units;
 use usm_plan::usm_pool::planner::Progress;
 
-use crate::plan::pictures::notebook;
-use crate::text::html;
+use crate::text::html::{self, notebook};
 
 /// The shortest time between changes, and the time before the first: most plans are done by then.
 const PERIOD: Duration = Duration::from_millis(250);

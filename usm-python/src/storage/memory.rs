@@ -471,7 +471,7 @@ pub(crate) fn _rebuild_memory<'py>(
     kind: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (kind, buffer) = pickled::read(py, "a memory", || {
-        Ok((import::kind(pickled::text("kind", kind)?)?, HeldBuffer::new(content, false)?))
+        Ok((argument::kind(pickled::text("kind", kind)?)?, HeldBuffer::new(content, false)?))
     })?;
     let stream = import::stream(py, None)?;
     let nbytes = buffer.len();

@@ -9,7 +9,6 @@ use pyo3::types::{PyDict, PySequence, PyString};
 use usm_core::AllocKind;
 use usm_plan::escape::EscapedText;
 
-use crate::exchange::import;
 use crate::text::error::Class;
 
 /// Accepted values of an argument `queue`.
@@ -185,6 +184,13 @@ pub(crate) fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     }
 }
 
+/// The kind with this name.
+pub(crate) fn kind(word: &str) -> PyResult<AllocKind> {
+    AllocKind::from_name(word)
+        .filter(|kind| *kind != AllocKind::Unknown)
+        .ok_or_else(|| Class::Request.error(format!("kind {word:?} is not one of host, device, shared")))
+}
+
 /// Reads the argument `kind`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind(pub(crate) AllocKind);
@@ -193,6 +199,6 @@ impl<'py> FromPyObject<'_, 'py> for Kind {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        import::kind(text("kind", &value, "\"host\", \"device\" or \"shared\"")?).map(Self)
+        kind(text("kind", &value, "\"host\", \"device\" or \"shared\"")?).map(Self)
     }
 }

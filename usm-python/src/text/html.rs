@@ -73,3 +73,14 @@ macro_rules! bundle {
     };
 }
 pub(crate) use bundle;
+
+/// `IPython.display` in a notebook, which has already imported IPython.
+pub(crate) fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Some(ipython) = modules.cast::<PyDict>()?.get_item("IPython")? else { return Ok(None) };
+    let shell = ipython.call_method0("get_ipython")?;
+    if shell.is_none() || !shell.hasattr("kernel")? {
+        return Ok(None);
+    }
+    py.import("IPython.display").map(|module| Some(module.into_any()))
+}
