@@ -88,7 +88,7 @@ mod _usm {
         crate::array::dtype::add_names(module)?;
         crate::text::argument::cache_sequence_class(module.py())?;
         crate::device::defaults::prepare(module.py())?;
-        crate::storage::pool::prepare(module.py())?;
+        crate::storage::source::prepare(module.py())?;
         crate::storage::track::prepare(module.py())?;
         usm_kernel_jit::cache::keep_code_of_copies();
         crate::process::exit::register(module)

@@ -19,7 +19,7 @@ use crate::process::once::name;
 use crate::process::wait;
 use crate::storage::Storage;
 use crate::storage::memory::Memory;
-use crate::storage::pool::Source;
+use crate::storage::source::Source;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, Failure, OrRaise};

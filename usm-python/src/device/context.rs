@@ -12,7 +12,7 @@ use crate::device::defaults;
 use crate::device::queue::{PyQueue, wait};
 use crate::device::runtime::{self, Scope};
 use crate::exchange::capsule;
-use crate::storage::stats;
+use crate::storage::{origin, stats};
 use crate::text::argument;
 use crate::text::error::OrRaise;
 
@@ -65,7 +65,7 @@ impl PyContext {
 
     /// Keeps the last `records` allocations, frees and refused requests; 0 keeps none.
     fn keep_history(&self, #[pyo3(from_py_with = argument::records)] records: usize) {
-        stats::keep_history(&self.0.context, records);
+        origin::keep_history(&self.0.context, records);
     }
 
     /// The kept allocations, frees and refused requests, oldest first.

@@ -16,8 +16,8 @@ use usm_core::{
 use usm_plan::usm_pool::Pool;
 use usm_sycl::Dpctl;
 
-use crate::storage::pool::Cache;
-use crate::storage::stats;
+use crate::storage::cache::Cache;
+use crate::storage::origin;
 use crate::text::error::{Class, OrRaise};
 use crate::text::log;
 
@@ -96,7 +96,7 @@ impl Stream {
 
 impl Scope {
     pub(crate) fn new(context: Context<Dyn>) -> Arc<Self> {
-        stats::begin_history(&context);
+        origin::begin_history(&context);
         Arc::new(Self { context, queue: OnceLock::new(), cache: Cache::default() })
     }
 

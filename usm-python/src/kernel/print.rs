@@ -14,7 +14,7 @@ use crate::array::dtype::PyDtype;
 use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::storage::Storage;
-use crate::storage::pool::Source;
+use crate::storage::source::Source;
 use crate::storage::transfer::{self, Side};
 use crate::text::error::OrRaise;
 

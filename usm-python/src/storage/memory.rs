@@ -23,7 +23,7 @@ use crate::process::once::name;
 use crate::process::pickled;
 use crate::process::wait::{self, Protocol};
 use crate::storage::Storage;
-use crate::storage::pool::Source;
+use crate::storage::source::Source;
 use crate::storage::transfer::{self, Side};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};

@@ -1,5 +1,6 @@
 //! Blocks of memory that Python's handles share, and the transfers between them.
 
+pub(crate) mod cache;
 pub(crate) mod file;
 #[cfg(target_os = "linux")]
 mod large_pages;
@@ -8,6 +9,7 @@ pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod reserve;
 pub(crate) mod snapshot;
+pub(crate) mod source;
 pub(crate) mod stats;
 pub(crate) mod track;
 pub(crate) mod transfer;
@@ -23,7 +25,7 @@ use usm_core::backend::Dyn;
 use usm_core::{AllocKind, Allocation, BackendKind, Context, Request};
 
 use crate::device::runtime::Stream;
-use crate::storage::pool::Source;
+use crate::storage::source::Source;
 use crate::storage::track::BlockCounts;
 use crate::text::error::Failure;
 
@@ -62,7 +64,7 @@ impl Owner<Dyn> for Care {
         let must_wait = self.skips_free && *self.has_escaped.get_mut();
         let free = |memory: Allocation<Dyn>| {
             // Without the wait the memory is lost, because others may still use it.
-            match must_wait && !pool::wait_for_the_device(memory.context()) {
+            match must_wait && !cache::wait_for_the_device(memory.context()) {
                 true => std::mem::forget(memory),
                 false => drop(memory),
             }
@@ -147,14 +149,17 @@ impl Storage {
         stream: &Stream,
         result: usm_core::Result<Allocation<Dyn>>,
     ) -> usm_core::Result<Self> {
-        let note = origin::note(stream, result.as_ref().map_or(0, |allocation| allocation.block().address()));
+        let note = origin::note(
+            (stream.number, stream.context()),
+            result.as_ref().map_or(0, |allocation| allocation.block().address()),
+        );
         let allocation = result?;
         #[cfg(target_os = "linux")]
         if stream.is_host() && !source.is_pool() {
             large_pages::advise(&allocation);
         }
         let track = BlockCounts::allocation(allocation.size(), note);
-        let skips_free = source.is_pool() && pool::is_free_a_wait(stream.context());
+        let skips_free = source.is_pool() && cache::is_free_a_wait(stream.context());
         let care = Care { skips_free, _tracked: track, ..Care::default() };
         // SAFETY: any bytes of a driver's memory are values, and `empty` says so of the host's.
         Ok(Self(unsafe { Shared::new(allocation, care) }))

@@ -7,15 +7,16 @@
 //! many records follow.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use pyo3::prelude::*;
+use usm_core::Context;
+use usm_core::backend::Dyn;
 use usm_core::history::{Operation, Record};
 use usm_plan::usm_pool::snapshot::{Frame, Origin};
 
-use crate::device::runtime::Stream;
 use crate::process::once::name;
 
 /// Whether any context keeps a history. Usually none does, and a request then costs one load.
@@ -78,7 +79,7 @@ fn with_notes<R>(call: impl FnOnce(&mut Option<HashMap<u64, Notes>>) -> R) -> R 
 }
 
 /// Keeps the last `capacity` notes of a context; 0 keeps none.
-pub(crate) fn keep(context: u64, capacity: usize) {
+fn keep(context: u64, capacity: usize) {
     with_notes(|all| {
         let all = all.get_or_insert_default();
         if capacity == 0 {
@@ -93,23 +94,45 @@ pub(crate) fn keep(context: u64, capacity: usize) {
     });
 }
 
+/// Number of records that a new context keeps: the last argument of `history`.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the number of records that a new context keeps.
+pub(crate) fn keep_in_new_contexts(records: usize) {
+    KEPT.store(records, Ordering::Relaxed);
+}
+
+/// Starts the history of a new context, if one is kept.
+pub(crate) fn begin_history(context: &Context<Dyn>) {
+    let limit = KEPT.load(Ordering::Relaxed);
+    if limit > 0 {
+        keep_history(context, limit);
+    }
+}
+
+/// Keeps the last `records` of a context, with their origins.
+pub(crate) fn keep_history(context: &Context<Dyn>, records: usize) {
+    keep(context.id(), records);
+    context.keep_history(records);
+}
+
 /// Turns the recording of lines on or off.
 pub(crate) fn keep_lines(keep: bool) {
     LINES.store(keep, Ordering::Relaxed);
 }
 
-/// Records the origin of memory at `address`, or of a refused request (0). The owner of the memory
-/// holds the result.
+/// Records the origin of memory at `address`, or of a refused request (0): the queue by its number
+/// and context. The owner of the memory holds the result.
 #[inline]
-pub(crate) fn note(stream: &Stream, address: usize) -> NoteHandle {
+pub(crate) fn note(queue: (u64, &Context<Dyn>), address: usize) -> NoteHandle {
     match ACTIVE.load(Ordering::Relaxed) {
-        true => write(stream, address),
+        true => write(queue, address),
         false => NoteHandle::default(),
     }
 }
 
 #[cold]
-fn write(stream: &Stream, address: usize) -> NoteHandle {
+fn write((queue, context): (u64, &Context<Dyn>), address: usize) -> NoteHandle {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
     // Before the lock, because this waits for the interpreter.
@@ -117,8 +140,8 @@ fn write(stream: &Stream, address: usize) -> NoteHandle {
         true => Python::attach(frames).unwrap_or_default(),
         false => Vec::new(),
     };
-    let note = Arc::new(Note { address, time, origin: Origin { queue: stream.number, frames } });
-    let context = stream.context().id();
+    let note = Arc::new(Note { address, time, origin: Origin { queue, frames } });
+    let context = context.id();
     with_notes(|all| {
         let Some(notes) = all.as_mut().and_then(|all| all.get_mut(&context)) else {
             return NoteHandle::default();

@@ -1,193 +1,21 @@
-//! Where new arrays come from: `usm.Pool` in a `with` block, and the pools of a context of CUDA.
+//! `usm.Pool`, and the segments of all pools.
 
-use std::alloc::Layout;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use usm_core::backend::Dyn;
-use usm_core::segment::Segment;
-use usm_core::{AllocKind, Allocation, BackendKind, Context, MemorySource, Request};
+use usm_core::AllocKind;
+use usm_plan::usm_pool::PoolStats;
 use usm_plan::usm_pool::pool::PoolSegment;
-use usm_plan::usm_pool::{Pool, PoolOptions, PoolStats, Reuse};
 
-use crate::device::blocks::Blocks;
 use crate::device::context::{PyContext, device_of};
-use crate::device::runtime::{Scope, Stream};
+use crate::device::runtime::Scope;
 use crate::nrt::route;
+use crate::storage::source::{OPEN, Pools};
 use crate::text::argument::{self, Kind};
-
-/// The open `with` blocks.
-static OPEN: Blocks = Blocks::new();
 
 /// All pools, for snapshots.
 static ALL: Mutex<Vec<Weak<Pools>>> = Mutex::new(Vec::new());
-
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    OPEN.prepare(py, "usm.pool")
-}
-
-/// The kinds of memory that a pool may have.
-const KINDS: [AllocKind; 3] = [AllocKind::Host, AllocKind::Shared, AllocKind::Device];
-
-/// A pool for each kind, made at its first use.
-#[derive(Debug)]
-struct Pools {
-    scope: Arc<Scope>,
-    /// The only kind, or all.
-    kind: Option<AllocKind>,
-    limit: Option<usize>,
-    of_kinds: [OnceLock<Pool<Dyn>>; 3],
-}
-
-impl Pools {
-    fn of_kind(&self, kind: AllocKind) -> Option<&Pool<Dyn>> {
-        if self.kind.is_some_and(|pool_kind| pool_kind != kind) {
-            return None;
-        }
-        let place = KINDS.iter().position(|candidate| *candidate == kind)?;
-        Some(self.of_kinds[place].get_or_init(|| {
-            let mut options = PoolOptions::default();
-            options.limit = self.limit;
-            Pool::with(&self.scope.context, kind, options)
-        }))
-    }
-
-    fn all(&self) -> impl Iterator<Item = (AllocKind, &Pool<Dyn>)> {
-        KINDS.into_iter().zip(&self.of_kinds).filter_map(|(kind, pool)| Some((kind, pool.get()?)))
-    }
-}
-
-/// Where new memory comes from.
-#[derive(Debug)]
-pub(crate) enum Source {
-    /// The runtime.
-    Context,
-    /// The pool of the context; the context serves what that refuses.
-    Cache(Pool<Dyn>),
-    /// The pool of the innermost `with` block that fits.
-    Pool(Pool<Dyn>),
-}
-
-impl Source {
-    /// The source for memory of this kind that work of `stream` uses first.
-    pub(crate) fn of(py: Python<'_>, stream: &Stream, kind: AllocKind) -> PyResult<Self> {
-        if OPEN.is_used() {
-            let context = stream.context().id();
-            let pool = OPEN.find(py, |pools: &Arc<Pools>| {
-                let fits = pools.scope.context.id() == context;
-                fits.then(|| pools.of_kind(kind)).flatten().map(|pool| pool.on(&stream.queue))
-            })?;
-            if let Some(pool) = pool {
-                return Ok(Self::Pool(pool));
-            }
-        }
-        Ok(Self::outside_blocks(stream, kind))
-    }
-
-    /// As [`of`](Self::of), whatever `with` blocks are open.
-    pub(crate) fn outside_blocks(stream: &Stream, kind: AllocKind) -> Self {
-        stream.cache(kind).map_or(Self::Context, Self::Cache)
-    }
-
-    /// Whether an allocation takes less than giving up the interpreter: a small block of the
-    /// process, which waits for nothing.
-    pub(crate) fn is_quick(&self, stream: &Stream, size: usize) -> bool {
-        const SMALL: usize = 4096;
-        size <= SMALL && stream.is_host() && !self.is_pool()
-    }
-
-    pub(crate) fn is_pool(&self) -> bool {
-        !matches!(self, Self::Context)
-    }
-
-    pub(crate) fn allocate(&self, stream: &Stream, request: &Request) -> usm_core::Result<Allocation<Dyn>> {
-        match self {
-            Self::Context => stream.context().allocate(request),
-            Self::Pool(pool) => pool.allocate(request),
-            Self::Cache(_) if !is_kept(request) => stream.context().allocate(request),
-            // A refusal of the context has the numbers of the request.
-            Self::Cache(pool) => pool.allocate(request).or_else(|_| stream.context().allocate(request)),
-        }
-    }
-
-    /// The memory, and whether it is known to be zero.
-    pub(crate) fn allocate_zeroed(
-        &self,
-        stream: &Stream,
-        request: &Request,
-    ) -> usm_core::Result<(Allocation<Dyn>, bool)> {
-        match self {
-            Self::Context => stream.context().allocate_zeroed(request),
-            Self::Pool(pool) => pool.allocate_zeroed(request),
-            // A runtime has no zeros for less than a fill of memory that is there already.
-            Self::Cache(_) => Ok((self.allocate(stream, request)?, false)),
-        }
-    }
-}
-
-/// The variable that turns the caches of all contexts off with the value 0: then each array takes
-/// memory of the runtime, for tools that watch the driver's calls.
-const CACHE_VARIABLE: &str = "USM_DEVICE_CACHE";
-
-/// Shared memory moves between host and device by pages: small blocks in one page would take each
-/// other along.
-const LEAST_SHARED: usize = 1 << 16;
-
-/// Whether memory for a request comes from a cache.
-fn is_kept(request: &Request) -> bool {
-    request.kind != AllocKind::Shared || request.size >= LEAST_SHARED
-}
-
-/// The kinds of memory that a cache has.
-const CACHED: [AllocKind; 2] = [AllocKind::Device, AllocKind::Shared];
-
-/// The pools of a context of CUDA, whose driver takes microseconds for an allocation, milliseconds
-/// for a large one, and waits for the device's work in a free.
-#[derive(Debug, Default)]
-pub(crate) struct Cache([OnceLock<Option<Pool<Dyn>>>; CACHED.len()]);
-
-impl Cache {
-    /// The pool for memory of a kind, if a context of this device has one.
-    pub(crate) fn of(&self, context: &Context<Dyn>, kind: AllocKind) -> Option<&Pool<Dyn>> {
-        let place = CACHED.iter().position(|candidate| *candidate == kind)?;
-        let make = || {
-            let is_off = std::env::var_os(CACHE_VARIABLE).is_some_and(|value| value == "0");
-            if is_off || context.info().backend != BackendKind::Cuda {
-                return None;
-            }
-            let mut options = PoolOptions::default();
-            // The first owner outside usm knows no event of an earlier array.
-            options.reuse = Reuse::Ready;
-            Some(Pool::with(context, kind, options))
-        };
-        self.0[place].get_or_init(make).as_ref()
-    }
-
-    /// The pools that were used.
-    fn pools(&self) -> impl Iterator<Item = (AllocKind, &Pool<Dyn>)> {
-        CACHED.into_iter().zip(&self.0).filter_map(|(kind, pool)| Some((kind, pool.get()?.as_ref()?)))
-    }
-
-    /// Returns what nothing uses to the runtime; its bytes.
-    pub(crate) fn trim(&self) -> u64 {
-        self.pools().map(|(_, pool)| pool.trim(0)).sum()
-    }
-}
-
-/// Whether the runtime's free waits until the device has done all work, which programs rely on:
-/// CUDA's and HIP's do.
-pub(crate) fn is_free_a_wait(context: &Context<Dyn>) -> bool {
-    matches!(context.info().backend, BackendKind::Cuda | BackendKind::Hip)
-}
-
-/// Waits until the device has done all work, also that of other libraries, by a free of memory that
-/// is no pool's. Returns whether it could.
-pub(crate) fn wait_for_the_device(context: &Context<Dyn>) -> bool {
-    // On a full device the second one first gives back what pools hold without use.
-    Segment::allocate(context, AllocKind::Device, Layout::new::<u8>()).is_ok()
-        || context.allocate(&Request::new(AllocKind::Device, 1)).is_ok()
-}
 
 /// The segments of all pools of a context, and their kinds.
 pub(crate) fn segments(py: Python<'_>, scope: &Scope) -> Vec<(AllocKind, PoolSegment)> {
@@ -236,8 +64,7 @@ impl PyPool {
             }
             _ => device_of(py, device, ("device", "a device, its selector or a context"))?.0.scope()?,
         };
-        let pools =
-            Arc::new(Pools { scope, kind: kind.map(|kind| kind.0), limit, of_kinds: Default::default() });
+        let pools = Arc::new(Pools::new(scope, kind.map(|kind| kind.0), limit));
         ALL.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&pools));
         Ok(Self(pools))
     }

@@ -1,7 +1,6 @@
 //! `usm.stats` and `usm.history`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -97,23 +96,6 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Number of records that a new context keeps: the last argument of `history`.
-static KEPT: AtomicUsize = AtomicUsize::new(0);
-
-/// Starts the history of a new context, if one is kept.
-pub(crate) fn begin_history(context: &Context<Dyn>) {
-    let limit = KEPT.load(Ordering::Relaxed);
-    if limit > 0 {
-        keep_history(context, limit);
-    }
-}
-
-/// Keeps the last `records` of a context, with their origins.
-pub(crate) fn keep_history(context: &Context<Dyn>, records: usize) {
-    origin::keep(context.id(), records);
-    context.keep_history(records);
-}
-
 /// Resets the peaks of all contexts in use, and of their devices: from now on they count since this
 /// call. Peaks are in bytes.
 #[pyfunction]
@@ -150,13 +132,13 @@ pub(crate) fn history(
         origin::keep_lines(lines);
     }
     if let Some(keep) = keep {
-        KEPT.store(keep, Ordering::Relaxed);
+        origin::keep_in_new_contexts(keep);
     }
     let all = PyDict::new(py);
     let scopes = runtime::scopes(py);
     for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
         if let Some(keep) = keep {
-            keep_history(&scope.context, keep);
+            origin::keep_history(&scope.context, keep);
         }
         all.set_item(name, records(py, &scope.context)?)?;
     }
