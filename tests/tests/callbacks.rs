@@ -86,7 +86,8 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-kernel-jit/src/host/run.rs", "ask ask", Below::OurOwn),
     ("usm-python/src/nrt/mod.rs", "release_object release_view", Below::OurOwn),
     ("usm-array/src/fork.rs", "before parent child", Below::OurOwn),
-    ("usm-python/src/nrt/route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),
+    ("usm-python/src/nrt/source.rs", "source_malloc source_free", Below::Frames),
+    ("usm-python/src/nrt/route.rs", "call_dtor release visit", Below::Frames),
     ("usm-sycl/src/error.rs", "on_async_error", Below::OurOwn),
 ];
 

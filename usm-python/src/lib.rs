@@ -33,13 +33,13 @@ mod _usm {
     #[pymodule_export]
     use crate::array::travel::_rebuild_array;
     #[pymodule_export]
-    use crate::device::context::PyContext;
+    use crate::device::default_blocks::PyDeviceContext;
     #[pymodule_export]
-    use crate::device::defaults::PyDeviceContext;
+    use crate::device::handles::{PyContext, PyDevice, PyQueue};
     #[pymodule_export]
-    use crate::device::queue::{PyEvent, PyQueue};
+    use crate::device::queue::PyEvent;
     #[pymodule_export]
-    use crate::device::{_devices_html, PyDevice, backends, devices};
+    use crate::device::{_devices_html, backends, devices};
     #[pymodule_export]
     use crate::exchange::bytes_view::_array_of_bytes;
     #[pymodule_export]
@@ -47,7 +47,7 @@ mod _usm {
         _builtins, PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished, set_threads,
     };
     #[pymodule_export]
-    use crate::nrt::PyMemInfo;
+    use crate::nrt::handle::PyMemInfo;
     #[pymodule_export]
     use crate::nrt::origin::_nrt_origins;
     #[pymodule_export]
@@ -68,7 +68,9 @@ mod _usm {
     #[pymodule_export]
     use crate::storage::file::_read_file;
     #[pymodule_export]
-    use crate::storage::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
+    use crate::storage::handle::Memory;
+    #[pymodule_export]
+    use crate::storage::memory::{_rebuild_memory, Device, Host, Shared, as_usm_memory};
     #[pymodule_export]
     use crate::storage::pool::PyPool;
     #[pymodule_export]

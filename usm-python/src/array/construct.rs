@@ -16,16 +16,19 @@ use crate::array::scalar;
 use crate::array::structures;
 use crate::array::uniform;
 use crate::array::view::{MAX_DIMS, View};
+use crate::device::choice;
 use crate::device::queue::PyEvent;
 use crate::device::runtime::{self, Stream};
+use crate::exchange::array_method::{self, Offer};
+use crate::exchange::arrow;
 use crate::exchange::dlpack;
-use crate::exchange::import::{self, Offer};
-use crate::exchange::{array_method, arrow};
+use crate::exchange::import;
 use crate::process::once::name;
 use crate::storage::Storage;
-use crate::storage::memory::Memory;
+use crate::storage::handle::Memory;
 use crate::storage::reserve;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::argument::Kind;
 use crate::text::error::{Class, Failure, OrRaise};
 
@@ -56,7 +59,7 @@ pub(crate) fn asarray<'py>(
         (Offer::Shared(array), true) => return Ok(array),
         (offer, _) => offer,
     };
-    let place = import::queue_of_arguments(obj.py(), device, queue)?;
+    let place = choice::queue_of_arguments(obj.py(), device, queue)?;
     let place = Place { stream: place, is_queue: queue.is_some() };
     let array = construct_with_options(obj, &offer, dtype, kind, place, copy)?;
     array.into_object(obj.py())
@@ -116,10 +119,10 @@ fn construct_with_options(
         Some(stream) => Some(stream),
         // Values outside of USM go to the default device: numbers always, and foreign host memory
         // if it must become another kind.
-        None if fresh => Some(import::stream(py, None)?),
+        None if fresh => Some(choice::stream(py, None)?),
         None if side.storage.is_foreign() && side.stream.is_host() => {
             let other = kind.is_some_and(|kind| kind != side.storage.kind());
-            other.then(|| import::stream(py, None)).transpose()?
+            other.then(|| choice::stream(py, None)).transpose()?
         }
         None => None,
     };

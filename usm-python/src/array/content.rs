@@ -17,7 +17,7 @@ use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::buffer::HeldBuffer;
 use crate::storage::Storage;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 
 /// Memory with a view of it, and the queue for work on it.
 #[derive(Debug)]

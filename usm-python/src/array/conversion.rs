@@ -11,7 +11,8 @@ use crate::array::construct;
 use crate::array::dtype::{PyDtype, numpy};
 use crate::exchange::import;
 use crate::process::once::name;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::Class;
 
 /// Elements of `source` as an ndarray of another type.

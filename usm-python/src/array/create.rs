@@ -13,14 +13,15 @@ use crate::array::dtype::PyDtype;
 use crate::array::scalar;
 use crate::array::structures;
 use crate::array::view::{MAX_DIMS, View};
+use crate::device::choice;
 use crate::device::runtime::Stream;
-use crate::exchange::import;
 use crate::process::once::name;
 use crate::process::wait;
 use crate::storage::Storage;
-use crate::storage::memory::Memory;
+use crate::storage::handle::Memory;
+use crate::storage::side::Side;
 use crate::storage::source::Source;
-use crate::storage::transfer::{self, Side};
+use crate::storage::transfer;
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, Failure, OrRaise};
 
@@ -80,9 +81,9 @@ impl Place {
         queue: Option<&Bound<'_, PyAny>>,
         alignment: usize,
     ) -> PyResult<Self> {
-        let stream = match import::queue_of_arguments(py, device, queue)? {
+        let stream = match choice::queue_of_arguments(py, device, queue)? {
             Some(stream) => stream,
-            None => import::stream(py, None)?,
+            None => choice::stream(py, None)?,
         };
         Ok(Self { stream, kind: kind.map_or(AllocKind::Shared, |kind| kind.0), alignment })
     }

@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::array::Array;
 use crate::array::content::Holding;
 use crate::array::view::View;
-use crate::exchange::dlpack;
 use crate::storage::Storage;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
+
+/// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
+#[pyclass(frozen, weakref, module = "usm", name = "Array")]
+#[derive(Debug)]
+pub(crate) struct Array(pub(super) Form);
 
 /// What an object of the class has. Most elements are made for one number: the object is small, and
 /// no counter that threads share changes.
@@ -20,11 +23,14 @@ pub(super) enum Form {
     Element(Element),
 }
 
+/// Shape, then strides in elements, which C consumers borrow; filled at first need.
+pub(crate) type Dims = OnceLock<Box<[i64]>>;
+
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) content: Holding,
     /// Shape and strides that C consumers borrow.
-    dims: dlpack::Dims,
+    dims: Dims,
     /// Whether another array owns the memory.
     pub(super) is_part: bool,
 }
@@ -53,7 +59,7 @@ impl Element {
 impl Content {
     #[inline]
     fn new(content: impl Into<Holding>, is_part: bool) -> Box<Self> {
-        Box::new(Self { content: content.into(), dims: dlpack::Dims::new(), is_part })
+        Box::new(Self { content: content.into(), dims: Dims::new(), is_part })
     }
 }
 
@@ -92,7 +98,7 @@ impl Array {
     }
 
     /// Shape and strides that C consumers borrow.
-    pub(crate) fn dims(&self) -> &dlpack::Dims {
+    pub(crate) fn dims(&self) -> &Dims {
         &self.content().dims
     }
 

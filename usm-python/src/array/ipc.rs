@@ -10,9 +10,9 @@ use usm_interface::Layout;
 use crate::array::Array;
 use crate::array::dtype::PyDtype;
 use crate::array::view::{MAX_DIMS, View};
-use crate::exchange::import;
+use crate::device::choice;
 use crate::storage::Storage;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -132,9 +132,9 @@ pub(crate) fn open_ipc<'py>(
     let ipc_handle =
         IpcHandle::from_bytes(native).map_err(|error| Class::Interface.error(format!("handle: {error}")))?;
     let (view, readonly) = read(text, ipc_handle.size())?;
-    let stream = match import::queue_of_arguments(py, device, queue)? {
+    let stream = match choice::queue_of_arguments(py, device, queue)? {
         Some(stream) => stream,
-        None => import::stream(py, None)?,
+        None => choice::stream(py, None)?,
     };
     let context = stream.context();
     // SAFETY: the documentation demands that the other process keeps the memory. No runtime can

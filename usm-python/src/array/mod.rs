@@ -37,24 +37,22 @@ use usm_core::Access;
 use crate::array::dtype::PyDtype;
 use crate::array::form::{Element, Form};
 use crate::array::rows::Rows;
-use crate::device::PyDevice;
-use crate::device::context::PyContext;
-use crate::device::queue::PyQueue;
+use crate::device::choice;
+use crate::device::handles::PyContext;
+use crate::device::handles::PyDevice;
+use crate::device::handles::PyQueue;
 use crate::exchange::arrow;
-use crate::exchange::cuda;
 use crate::exchange::dlpack::{self, ExportOptions};
 use crate::exchange::export;
 use crate::exchange::import;
 use crate::process::wait::{self, Protocol};
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::argument::{self, Kind};
 use crate::text::error::OrRaise;
 use crate::text::html::bundle;
 
-/// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
-#[pyclass(frozen, weakref, module = "usm", name = "Array")]
-#[derive(Debug)]
-pub(crate) struct Array(Form);
+pub(crate) use crate::array::form::Array;
 
 bundle!(Array, "text/html", |array, py| Ok(array._repr_html_(py)));
 
@@ -175,7 +173,7 @@ impl Array {
         queue: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Self>> {
         let kind = kind.map_or(self.holding().kind(), |kind| kind.0);
-        let place = import::queue_of_arguments(py, device, queue)?;
+        let place = choice::queue_of_arguments(py, device, queue)?;
         let stream = place.unwrap_or_else(|| Arc::clone(&self.holding().stream));
         Self::new(transfer::duplicate(py, &self.side(), &stream, kind, 0)?).into_object(py)
     }
@@ -190,9 +188,9 @@ impl Array {
     ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(stream) = stream.filter(|stream| !stream.is_none()) {
-            let _ = import::named_stream(stream, ("stream", argument::QUEUE))?;
+            let _ = choice::named_stream(stream, ("stream", argument::QUEUE))?;
         }
-        let Some(place) = import::queue_of_arguments(py, Some(device), stream)? else {
+        let Some(place) = choice::queue_of_arguments(py, Some(device), stream)? else {
             return Ok(slf.clone());
         };
         let (own_context, target_context) = (this.holding().stream.context(), place.context());
@@ -372,7 +370,7 @@ impl Array {
     /// order work after.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        cuda::dictionary(py, &self.side())
+        export::cuda_dictionary(py, &self.side())
     }
 
     /// DLPack's table for C, version 1.3.

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use usm_core::backend::MemAdvice;
 
 use crate::array::Array;
+use crate::device::choice;
 use crate::device::queue::PyEvent;
 use crate::device::runtime::Stream;
-use crate::exchange::{import, sycl};
+use crate::exchange::sycl;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -74,7 +75,7 @@ impl Array {
 impl Array {
     fn stream_or(&self, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
         match queue.filter(|queue| !queue.is_none()) {
-            Some(queue) => import::named_stream(queue, ("queue", argument::QUEUE)),
+            Some(queue) => choice::named_stream(queue, ("queue", argument::QUEUE)),
             None => Ok(Arc::clone(&self.holding().stream)),
         }
     }

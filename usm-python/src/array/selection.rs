@@ -15,7 +15,8 @@ use crate::exchange::{import, ndarray};
 use crate::process::attribute;
 use crate::process::once::name;
 use crate::storage::reserve;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::OrRaise;
 
 /// Copies of so many bytes leave the interpreter to other threads.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::array::dtype::PyDtype;
 use crate::exchange::import;
 use crate::process::once::name;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 
 /// Values as structures of a type with members, in host memory. Which values fit, NumPy decides.
 pub(crate) fn of_values(value: &Bound<'_, PyAny>, element: &PyDtype) -> PyResult<Side> {

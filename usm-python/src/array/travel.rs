@@ -16,13 +16,15 @@ use crate::array::dtype::PyDtype;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::defaults;
 use crate::device::runtime::{self, Stream};
+use crate::exchange::adoption;
 use crate::exchange::buffer::HeldBuffer;
-use crate::exchange::import;
 use crate::process::pickled;
 use crate::storage::Storage;
-use crate::storage::memory::{self, Memory};
+use crate::storage::handle::Memory;
+use crate::storage::memory;
 use crate::storage::reserve;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 
@@ -139,7 +141,7 @@ fn adopt<'py>(
     let owner = Owner { object: Some(content.clone().unbind()), keeper: Keeper::Buffer(content_buffer) };
     // SAFETY: on the host every kind is plain memory. The exporter keeps these bytes alive and in
     // place while the buffer is held.
-    unsafe { import::adopt(py, owner, stream, kind, address, (view, Extent { low: 0, high }), readonly) }
+    unsafe { adoption::adopt(py, owner, stream, kind, address, (view, Extent { low: 0, high }), readonly) }
 }
 
 /// The default queue of the device that a pickle names. If the device does not exist, the default

@@ -12,7 +12,7 @@ use usm_interface::{Dtype, Kind};
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
 use crate::storage::Storage;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 
 /// What all values are.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,19 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use usm_core::{Error, ErrorKind};
 
-use crate::device::PyDevice;
-use crate::device::defaults;
-use crate::device::queue::{PyQueue, wait};
+use crate::device::choice::device_of;
+use crate::device::handles::{PyContext, PyDevice, PyQueue};
 use crate::device::runtime::{self, Scope};
 use crate::exchange::capsule;
+use crate::process::wait;
 use crate::storage::{origin, stats};
 use crate::text::argument;
 use crate::text::error::OrRaise;
-
-/// The scope of pointers, statistics and limits: a context on one device.
-#[pyclass(frozen, weakref, module = "usm", name = "Context")]
-#[derive(Clone, Debug)]
-pub(crate) struct PyContext(pub(crate) Arc<Scope>);
 
 #[pymethods]
 impl PyContext {
@@ -55,7 +50,7 @@ impl PyContext {
         let context = &self.0.context;
         // The failure of a dropped queue is reported once; the next call reports later ones.
         let tell = || context.synchronize(Duration::ZERO);
-        wait(py, timeout, context, |limit| context.pending(limit), tell)
+        wait::for_pending(py, timeout, context, |limit| context.pending(limit), tell)
     }
 
     /// Counters of live memory for each kind and in total, in bytes and blocks.
@@ -120,20 +115,4 @@ impl PyContext {
     fn __hash__(&self) -> u64 {
         self.0.context.id()
     }
-}
-
-/// A device, from a device, a selector, or the default. `(name, fits)`: the argument's name and its
-/// accepted values.
-pub(crate) fn device_of(
-    py: Python<'_>,
-    argument: Option<&Bound<'_, PyAny>>,
-    (name, fits): (&str, &str),
-) -> PyResult<PyDevice> {
-    let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
-        return defaults::device(py);
-    };
-    if let Ok(device) = argument.cast::<PyDevice>() {
-        return Ok(device.get().clone());
-    }
-    defaults::select(py, argument::text(name, argument, fits)?)
 }

@@ -1,8 +1,11 @@
 //! `usm.Device` and `usm.devices`.
 
 pub(crate) mod blocks;
+pub(crate) mod choice;
 pub(crate) mod context;
+pub(crate) mod default_blocks;
 pub(crate) mod defaults;
+pub(crate) mod handles;
 pub(crate) mod queue;
 pub(crate) mod runtime;
 
@@ -13,16 +16,12 @@ use pyo3::types::{PyDict, PyList};
 use usm_core::{AccessFlags, Capabilities, DeviceInfo, Error, ErrorKind, Selector};
 use usm_plan::units;
 
-use crate::device::context::{PyContext, device_of};
+use crate::device::choice::device_of;
+use crate::device::handles::{PyContext, PyDevice};
 use crate::device::runtime::Entry;
 use crate::text::argument;
 use crate::text::error::OrRaise;
 use crate::text::html::{self, bundle};
-
-/// A device of a runtime.
-#[pyclass(frozen, weakref, module = "usm", name = "Device")]
-#[derive(Clone, Debug)]
-pub(crate) struct PyDevice(pub(crate) Arc<Entry>);
 
 bundle!(PyDevice, "text/html", |device, py| Ok(device._repr_html_(py)));
 

@@ -2,29 +2,23 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use usm_core::backend::Dyn;
-use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
+use usm_core::{BackendKind, ErrorKind, Event, EventStatus, QueueOrder};
 
-use crate::device::PyDevice;
-use crate::device::context::{PyContext, device_of};
+use crate::device::choice::device_of;
+use crate::device::handles::{PyContext, PyDevice, PyQueue};
 use crate::device::runtime::Stream;
 use crate::exchange::capsule;
 use crate::exchange::cuda;
 use crate::exchange::sycl;
-use crate::process::wait::Limit;
+use crate::process::wait::{self, Limit};
 use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::{self, Class, OrRaise};
-
-/// Ordered submission of work.
-#[pyclass(frozen, weakref, module = "usm", name = "Queue")]
-#[derive(Clone, Debug)]
-pub(crate) struct PyQueue(pub(crate) Arc<Stream>);
 
 /// The completion of one operation.
 #[pyclass(frozen, weakref, module = "usm", name = "Event")]
@@ -113,7 +107,7 @@ impl PyQueue {
         py: Python<'_>,
         #[pyo3(from_py_with = argument::timeout)] timeout: f64,
     ) -> PyResult<()> {
-        wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
+        wait::for_pending(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
     }
 
     /// An event after all earlier work.
@@ -205,48 +199,4 @@ impl PyEvent {
             Err(_) => "<usm.Event failed>",
         }
     }
-}
-
-/// Waits for the work that `pending` finds in flight, at most `timeout` seconds in total, without
-/// the interpreter. Calls `pending` once: work submitted during the wait does not count. Raises a
-/// failure after all other work has been waited for. `tell` returns a failure that is reported only
-/// once; it has precedence over a failure that every call reports.
-pub(crate) fn wait(
-    py: Python<'_>,
-    timeout: f64,
-    context: &Context<Dyn>,
-    pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
-    tell: impl Fn() -> Result<()> + Sync,
-) -> PyResult<()> {
-    let limit = Limit::seconds(timeout)?;
-    let first_failure = |error: Error| match py.detach(&tell) {
-        Err(failure) if !is_timeout(&failure) => failure,
-        _ => error,
-    };
-    let outcome = match limit.in_slices(py, &pending)? {
-        Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
-            true => error,
-            false => first_failure(error),
-        }),
-        Err(error) if is_timeout(&error) => Err(error),
-        // Work in flight has no event. If its failure is reported once, all other work has events
-        // now.
-        Err(error) => {
-            let error = first_failure(error);
-            let wait_for_others = || {
-                let others = limit.in_slices(py, &pending)?;
-                others.map(|others| limit.outcome(py, others.events())).map_or(Ok(()), |end| end.map(drop))
-            };
-            wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
-            Err(error)
-        }
-    };
-    if outcome.is_ok() {
-        py.detach(|| context.collect());
-    }
-    outcome.or_raise()
-}
-
-fn is_timeout(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::Timeout { .. })
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::exchange::import::Offer;
+use crate::array::Array;
 use crate::exchange::ndarray;
 use crate::process::attribute;
 use crate::process::once::name;
@@ -28,10 +28,22 @@ pub(crate) fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
     Ok(Some(array))
 }
 
+/// What an object offers to an importer.
+pub(crate) enum Offer<'py> {
+    /// Memory that it shares.
+    Shared(Bound<'py, Array>),
+    /// A new ndarray with its elements.
+    Copied(Bound<'py, PyAny>),
+    Nothing,
+}
+
 /// What an object answers with: the array over the memory that it shares, if two answers lie in
 /// the same place, or the latest answer of one that copies at each call, such as a dataset of a
-/// file, which is read each time.
-pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
+/// file, which is read each time. `import` makes the array of an ndarray.
+pub(crate) fn find<'py>(
+    object: &Bound<'py, PyAny>,
+    import: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>,
+) -> PyResult<Offer<'py>> {
     let Some(first) = ask(object)? else { return Ok(Offer::Nothing) };
     // The first answer lives meanwhile, so a second copy lies elsewhere.
     let Some(second) = ask(object)? else { return Ok(Offer::Nothing) };
@@ -42,5 +54,5 @@ pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
     if place(&first)? != place(&second)? {
         return Ok(Offer::Copied(second));
     }
-    Ok(crate::exchange::import::without_copy(&first)?.map_or(Offer::Nothing, Offer::Shared))
+    Ok(import(&first)?.map_or(Offer::Nothing, Offer::Shared))
 }

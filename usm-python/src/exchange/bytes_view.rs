@@ -12,8 +12,8 @@ use crate::array::create;
 use crate::array::dtype::PyDtype;
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
+use crate::exchange::adoption;
 use crate::exchange::buffer::HeldBuffer;
-use crate::exchange::import;
 use crate::text::error::{Class, OrRaise};
 
 /// A read-only array of host memory over the bytes of a buffer from `offset` on, without a copy.
@@ -38,11 +38,11 @@ pub(crate) fn _array_of_bytes<'py>(
     }
     let stream = Arc::clone(runtime::host_stream()?);
     if bytes == 0 {
-        return import::empty(py, stream, AllocKind::Host, view, true);
+        return adoption::empty(py, stream, AllocKind::Host, view, true);
     }
     let address = held_buffer.pointer() as u64 + offset as u64;
     let owner = Owner { object: Some(buffer.clone().unbind()), keeper: Keeper::Buffer(held_buffer) };
     // SAFETY: plain memory is host memory of the host's context. The exporter keeps these bytes
     // alive and in place while the buffer is held, and they end inside of it.
-    unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), true) }
+    unsafe { adoption::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), true) }
 }

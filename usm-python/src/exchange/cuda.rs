@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyAttributeError, PyException, PyMemoryError, PyRecursionError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyRecursionError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use usm_core::backend::{Dyn, DynQueue};
@@ -17,13 +17,12 @@ use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
 use crate::array::Array;
 use crate::device::runtime::{self, Entry, Stream};
+use crate::exchange::adoption;
 use crate::exchange::bounds;
 use crate::exchange::dictionary::{self, CheckedArray};
-use crate::exchange::export;
-use crate::exchange::import;
 use crate::process::attribute;
 use crate::process::once::name;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::error::{Class, OrRaise};
 
 /// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: both protocols use the drivers' own handles.
@@ -83,7 +82,7 @@ pub(super) fn is_of_producer(py: Python<'_>, error: &PyErr) -> bool {
 #[cold]
 pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyResult<bool> {
     let py = object.py();
-    let data = import::dictionary_of(object, name!(py, "__cuda_array_interface__"))
+    let data = adoption::dictionary_of(object, name!(py, "__cuda_array_interface__"))
         .and_then(|dict| dict.map(|dict| dict.get_item(name!(py, "data"))).transpose());
     match data {
         Ok(data) => {
@@ -99,7 +98,7 @@ pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyR
 /// The dictionary of an object that has one, checked.
 fn statement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyDict>, CheckedArray<'py>)>> {
     let name = name!(object.py(), "__cuda_array_interface__");
-    let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
+    let Some(dict) = adoption::dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
     let array = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
     Ok(Some((dict, array)))
@@ -121,7 +120,7 @@ fn adopt<'py>(
         Err(error) => return Err(error),
     };
     if extent.low == extent.high {
-        return import::empty(py, stream, kind, view, readonly);
+        return adoption::empty(py, stream, kind, view, readonly);
     }
     // Page-locked memory belongs to every device, but a stream to one, and it cannot record events
     // of another device.
@@ -131,9 +130,9 @@ fn adopt<'py>(
             stream = self::stream(py, stream.context().info().backend, id)?;
         }
     }
-    let owner = import::owner(object, dict, None);
+    let owner = adoption::owner(object, dict, None);
     // SAFETY: the driver reports the bytes as memory of that kind; the producer keeps them alive.
-    let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
+    let array = unsafe { adoption::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
         usm_interface::Stream::None => return Ok(array),
         usm_interface::Stream::LegacyDefault => {
@@ -339,23 +338,4 @@ pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgume
     // SAFETY: the consumer guarantees that this is its stream, which it continues to use.
     let theirs = unsafe { adopt_stream(side.stream.context(), handle) }?;
     py.detach(|| side.storage.follow(&theirs)).or_raise()
-}
-
-/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for all other
-/// work first.
-pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
-    let backend = side.stream.context().info().backend;
-    if backend != BackendKind::Cuda {
-        let hint = if backend == BackendKind::Hip { "; HIP's is exchanged by __dlpack__" } else { "" };
-        let message = format!("memory that is not CUDA's has no __cuda_array_interface__{hint}");
-        return Err(PyAttributeError::new_err(message));
-    }
-    let dict = export::bytes_dictionary(py, side)?;
-    if side.view.nbytes() == 0 {
-        dict.set_item(name!(py, "data"), (0, side.storage.is_readonly()))?;
-    }
-    side.storage.escape();
-    py.detach(|| side.storage.follow(&side.stream.queue)).or_raise()?;
-    dict.set_item(name!(py, "stream"), handle(&side.stream))?;
-    Ok(dict)
 }

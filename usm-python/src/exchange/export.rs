@@ -3,19 +3,21 @@
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use usm_core::AllocKind;
+use usm_core::{AllocKind, BackendKind};
 use usm_interface::Kind;
 
 use crate::array::Array;
 use crate::array::members::literal;
 use crate::device::runtime::Stream;
+use crate::exchange::cuda;
 use crate::exchange::sycl;
-use crate::nrt::PyMemInfo;
+use crate::nrt::handle::PyMemInfo;
 use crate::process::once::name;
 use crate::process::wait::Protocol;
-use crate::storage::memory::Memory;
-use crate::storage::transfer::{self, Side};
-use crate::text::error::Class;
+use crate::storage::handle::Memory;
+use crate::storage::side::Side;
+use crate::storage::transfer;
+use crate::text::error::{Class, OrRaise};
 
 /// The attribute does not exist for other memory, so `hasattr` is false.
 pub(crate) fn require_sycl(stream: &Stream) -> PyResult<()> {
@@ -82,7 +84,7 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
 }
 
 /// The common part of NumPy's and CUDA's array interfaces. Does not wait.
-pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
+fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
     dict.set_item(name!(py, "data"), (side.storage.address() + view.offset(), side.storage.is_readonly()))?;
@@ -98,6 +100,25 @@ pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
         dict.set_item(name!(py, "descr"), literal(py, descr)?)?;
     }
     dict.set_item(name!(py, "version"), 3)?;
+    Ok(dict)
+}
+
+/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for all other
+/// work first.
+pub(crate) fn cuda_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
+    let backend = side.stream.context().info().backend;
+    if backend != BackendKind::Cuda {
+        let hint = if backend == BackendKind::Hip { "; HIP's is exchanged by __dlpack__" } else { "" };
+        let message = format!("memory that is not CUDA's has no __cuda_array_interface__{hint}");
+        return Err(PyAttributeError::new_err(message));
+    }
+    let dict = bytes_dictionary(py, side)?;
+    if side.view.nbytes() == 0 {
+        dict.set_item(name!(py, "data"), (0, side.storage.is_readonly()))?;
+    }
+    side.storage.escape();
+    py.detach(|| side.storage.follow(&side.stream.queue)).or_raise()?;
+    dict.set_item(name!(py, "stream"), cuda::handle(&side.stream))?;
     Ok(dict)
 }
 

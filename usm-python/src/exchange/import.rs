@@ -1,87 +1,25 @@
 //! Imports foreign objects as memory, without a copy if their protocol allows it.
 
-use std::ptr::NonNull;
-use std::sync::Arc;
-
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
-use usm_core::AllocKind;
-use usm_interface::{Extent, Policy, Protocol, SyclObject};
+use pyo3::types::PyDict;
+use usm_interface::{Policy, Protocol, SyclObject};
 
 use crate::array::Array;
-use crate::array::content::{Holding, Keeper, Owner};
 use crate::array::dtype;
-use crate::array::view::View;
-use crate::device::defaults;
-use crate::device::runtime::{self, Stream};
-use crate::exchange::array_method;
+use crate::exchange::adoption::{adopt_host, dictionary_of, owner};
+use crate::exchange::array_method::{self, Offer};
 use crate::exchange::arrow;
-use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::cuda;
 use crate::exchange::dictionary::{self, CheckedArray};
 use crate::exchange::dlpack;
 use crate::exchange::ndarray;
 use crate::exchange::pep3118;
 use crate::exchange::sycl;
-use crate::nrt::route;
 use crate::process::attribute;
 use crate::process::once::name;
-use crate::storage::Storage;
-use crate::storage::transfer::Side;
-use crate::text::argument;
-use crate::text::error::{Class, OrRaise};
-
-/// Reads an attribute that must be a dictionary; `None` if the object has no such attribute.
-#[inline]
-pub(crate) fn dictionary_of<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(value) = attribute::get(object, name)? else { return Ok(None) };
-    match value.cast_into::<PyDict>() {
-        Ok(dict) => Ok(Some(dict)),
-        Err(_) => Err(Class::Interface.error(format!("{name} is not a dictionary"))),
-    }
-}
-
-/// An array over foreign memory.
-///
-/// # Safety
-/// The bytes of `extent` from `address` are memory of that kind in the stream's context. They live
-/// until the owner's keeper is dropped.
-#[inline]
-pub(crate) unsafe fn adopt(
-    py: Python<'_>,
-    owner: Owner,
-    stream: Arc<Stream>,
-    kind: AllocKind,
-    address: u64,
-    (view, extent): (View, Extent),
-    readonly: bool,
-) -> PyResult<Bound<'_, Array>> {
-    // The codec has proven that address plus extent stays inside the address space.
-    let low = address.wrapping_add_signed(extent.low);
-    let size = usize::try_from(extent.high.wrapping_sub(extent.low));
-    let (Ok(size), Some(pointer)) = (size, NonNull::new(low as *mut u8)) else {
-        return Err(Class::Interface.error("data: the array does not fit the address space"));
-    };
-    // SAFETY: the caller's promise.
-    let content = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
-    Array::new(content).into_object(py)
-}
-
-/// An array without bytes. It keeps no reference to its producer.
-pub(crate) fn empty(
-    py: Python<'_>,
-    stream: Arc<Stream>,
-    kind: AllocKind,
-    view: View,
-    readonly: bool,
-) -> PyResult<Bound<'_, Array>> {
-    let storage = Storage::allocate(&stream, kind, 1, 0).or_raise()?.restricted(readonly);
-    Array::new(Side { storage, stream, view }).into_object(py)
-}
+use crate::storage::side::Side;
+use crate::text::error::Class;
 
 /// Runs `read`, which asks a producer for its memory, as one level of the interpreter's recursion.
 /// A producer may import another array while it answers, even itself. Too many levels are then a
@@ -166,31 +104,6 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
     unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
 }
 
-/// An array over foreign host memory, which may be a part of a block of our own source.
-///
-/// # Safety
-/// The bytes of `extent` from `address` are host memory. They live until the owner's keeper is
-/// dropped.
-#[inline]
-pub(crate) unsafe fn adopt_host(
-    py: Python<'_>,
-    owner: Owner,
-    address: u64,
-    (view, extent): (View, Extent),
-    readonly: bool,
-) -> PyResult<Bound<'_, Array>> {
-    let stream = Arc::clone(runtime::host_stream()?);
-    if extent.low == extent.high {
-        return empty(py, stream, AllocKind::Host, view, readonly);
-    }
-    let low = address.wrapping_add_signed(extent.low) as usize;
-    let size = extent.high.wrapping_sub(extent.low) as usize;
-    let (kind, stream) = route::kind_and_queue(low, size).unwrap_or((AllocKind::Host, stream));
-    // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host
-    // memory of the host's context. The caller guarantees the rest.
-    unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }
-}
-
 /// Only checks the dictionary of the first protocol that an object has.
 pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     with_recursion_guard(object.py(), || bytes_of_first(object))
@@ -219,17 +132,6 @@ fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The owner of a dictionary's memory. `buffer` is the buffer that replaces `data`.
-#[inline]
-pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, buffer: Option<HeldBuffer>) -> Owner {
-    let (producer, dict) = (object.clone().unbind(), dict.unbind());
-    let keeper = match buffer {
-        None => Keeper::Dictionary(producer, dict),
-        Some(buffer) => Keeper::DataBuffer(producer, dict, buffer),
-    };
-    Owner { object: Some(object.clone().unbind()), keeper }
-}
-
 /// Imports an object if that is possible without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
@@ -239,22 +141,13 @@ pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<B
     })
 }
 
-/// What an object offers to an importer.
-pub(crate) enum Offer<'py> {
-    /// Memory that it shares.
-    Shared(Bound<'py, Array>),
-    /// A new ndarray with its elements.
-    Copied(Bound<'py, PyAny>),
-    Nothing,
-}
-
 /// As [`without_copy`], but an object that can only copy is asked for no further copy.
 pub(crate) fn find<'py>(object: &Bound<'py, PyAny>) -> PyResult<Offer<'py>> {
     with_recursion_guard(object.py(), || {
         if let Some(array) = first_of_all(object)? {
             return Ok(Offer::Shared(array));
         }
-        Ok(match array_method::find(object)? {
+        Ok(match array_method::find(object, without_copy)? {
             Offer::Shared(array) => Offer::Shared(array),
             other => arrow::import(object)?.map_or(other, Offer::Shared),
         })
@@ -304,46 +197,4 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
 /// [`without_copy`], or an error that names the protocols.
 pub(crate) fn require_side(object: &Bound<'_, PyAny>) -> PyResult<Side> {
     without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| no_protocol(object))
-}
-
-/// The queue of an argument `queue=`; the default one for `None`.
-pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
-    match queue.filter(|queue| !queue.is_none()) {
-        Some(queue) => named_stream(queue, ("queue", argument::QUEUE)),
-        None => defaults::stream(py),
-    }
-}
-
-/// The queue for a value. `(name, fits)`: the argument's name and its accepted values.
-pub(crate) fn named_stream(value: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
-    if value.is_instance_of::<crate::device::context::PyContext>() || sycl::looks_like_queue(value)? {
-        return sycl::stream_of(value);
-    }
-    if let Some(stream) = cuda::stream_of(value)? {
-        return Ok(stream);
-    }
-    crate::device::context::device_of(value.py(), Some(value), argument)?.0.scope()?.queue()
-}
-
-/// The queue for the arguments `device=` and `queue=`; `None` if neither is given. Both must name
-/// the same device.
-pub(crate) fn queue_of_arguments(
-    py: Python<'_>,
-    device: Option<&Bound<'_, PyAny>>,
-    queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<Arc<Stream>>> {
-    let is_some = |value: &&Bound<'_, PyAny>| !value.is_none();
-    let queue = queue.filter(is_some).map(|queue| stream(py, Some(queue))).transpose()?;
-    let Some(device) = device.filter(is_some) else { return Ok(queue) };
-    let device = crate::device::context::device_of(py, Some(device), ("device", argument::DEVICE))?.0;
-    let Some(queue) = queue else { return device.scope()?.queue().map(Some) };
-    let info = queue.context().info();
-    if (info.backend, info.ordinal) != (device.info.backend, device.info.ordinal) {
-        let selector = usm_core::Selector::of(info);
-        return Err(Class::Request.error(format!(
-            "device is {} and queue is on {selector}: one of them is enough",
-            device.selector()
-        )));
-    }
-    Ok(Some(queue))
 }

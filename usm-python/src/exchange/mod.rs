@@ -1,5 +1,6 @@
 //! Exchange of memory with other packages: one file a protocol, and what they share.
 
+pub(crate) mod adoption;
 pub(crate) mod array_method;
 pub(crate) mod arrow;
 pub(crate) mod bounds;

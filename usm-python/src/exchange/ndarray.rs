@@ -15,7 +15,7 @@ use usm_interface::{Dtype, Kind, Layout};
 use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, View};
-use crate::exchange::import;
+use crate::exchange::adoption;
 use crate::process::once::name;
 use crate::text::error::OrRaise;
 
@@ -136,7 +136,7 @@ fn read<'py>(object: &Bound<'py, PyAny>, tensor: bool) -> PyResult<Option<Bound<
     let (address, readonly) = (data.addr() as u64, flags & WRITEABLE == 0);
     let place = (View::of_layout(&layout), layout.extent());
     // SAFETY: NumPy guarantees that the bytes belong to its array, which is kept alive.
-    unsafe { import::adopt_host(object.py(), owner, address, place, readonly).map(Some) }
+    unsafe { adoption::adopt_host(object.py(), owner, address, place, readonly).map(Some) }
 }
 
 /// Whether a NumPy array is no longer the one of this address and shape that was read before.

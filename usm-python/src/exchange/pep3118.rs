@@ -16,8 +16,8 @@ use crate::array::content::{Keeper, Owner};
 use crate::array::members::{MAX_FIELDS, Members};
 use crate::array::view::{MAX_DIMS, View};
 use crate::device::runtime;
+use crate::exchange::adoption;
 use crate::exchange::buffer::HeldBuffer;
-use crate::exchange::import;
 use crate::process::once::name;
 use crate::text::error::{Class, OrRaise};
 
@@ -83,13 +83,15 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let stream = Arc::clone(runtime::host_stream()?);
     let (view, extent) = (View { descr, ..View::of_layout(&layout) }, layout.extent());
     if extent.low == extent.high {
-        return import::empty(py, stream, AllocKind::Host, view, readonly).map(Some);
+        return adoption::empty(py, stream, AllocKind::Host, view, readonly).map(Some);
     }
     let address = raw.buf as u64;
     let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held_buffer) };
     // SAFETY: plain memory is host memory of the host's context. The exporter keeps these bytes
     // alive and in place while the buffer is held.
-    unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
+    unsafe {
+        adoption::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some)
+    }
 }
 
 /// Whether a format is one element without members: an optional byte order and one or two letters.

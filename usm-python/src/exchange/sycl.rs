@@ -13,13 +13,13 @@ use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
 use usm_sycl::{Dpctl, DpctlContext, DpctlQueue};
 
 use crate::array::Array;
-use crate::device::context::PyContext;
-use crate::device::queue::PyQueue;
+use crate::device::handles::PyContext;
+use crate::device::handles::PyQueue;
 use crate::device::runtime::{self, Scope, Stream};
+use crate::exchange::adoption;
 use crate::exchange::bounds;
 use crate::exchange::capsule::{self, Content};
 use crate::exchange::dictionary::{self, CheckedArray};
-use crate::exchange::import;
 use crate::exchange::sycl_queues::{cached_queue, remember};
 use crate::process::once::name;
 use crate::text::argument;
@@ -196,7 +196,7 @@ pub(crate) fn import<'py>(
     let kind_at = |at: u64| PyResult::Ok(context.query(at as *const u8).or_raise()?.kind);
     if extent.low == extent.high {
         let kind = Some(kind_at(address)?).filter(|kind| *kind != AllocKind::Unknown);
-        return import::empty(py, stream, kind.unwrap_or(AllocKind::Device), view, readonly);
+        return adoption::empty(py, stream, kind.unwrap_or(AllocKind::Device), view, readonly);
     }
     let low = address.wrapping_add_signed(extent.low);
     let kind = if buffer.is_some() && kind_at(low)? == AllocKind::Unknown {
@@ -206,10 +206,10 @@ pub(crate) fn import<'py>(
     } else {
         bounds::of(context, extent, address)?.0
     };
-    let owner = import::owner(producer, dict, buffer);
+    let owner = adoption::owner(producer, dict, buffer);
     // SAFETY: the runtime reports the bytes as USM of this context and kind, or they are the
     // buffer's. The producer keeps them alive.
-    unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
+    unsafe { adoption::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
 /// The queue as a dpctl object: the imported one, or a view of ours.

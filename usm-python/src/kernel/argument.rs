@@ -17,7 +17,8 @@ use crate::exchange::import;
 use crate::exchange::ndarray;
 use crate::process::once::name;
 use crate::storage::Storage;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::{Class, OrRaise};
 
 /// An argument of a kernel.

@@ -16,9 +16,9 @@ use super::function::PyKernelFunction;
 use super::range::Sizes;
 use super::structure::{self, Origins};
 use super::{device, host, print};
+use crate::device::choice;
 use crate::device::queue::{After, PyEvent};
 use crate::device::runtime::Stream;
-use crate::exchange::import;
 use crate::process::wait;
 use crate::storage::transfer;
 use crate::text::error::{Class, OrRaise};
@@ -442,7 +442,7 @@ pub(crate) fn stream(
         _ => None,
     };
     let mut memories = arguments.iter().enumerate().filter_map(memory);
-    let Some((place, first)) = memories.next() else { return import::stream(py, None) };
+    let Some((place, first)) = memories.next() else { return choice::stream(py, None) };
     let stream = &first.side.stream;
     for (other, memory) in memories {
         let other_stream = &memory.side.stream;

@@ -13,9 +13,9 @@ use super::argument::{Argument, check_unmoved, move_to_device};
 use super::device;
 use super::launch::stream;
 use super::range::Sizes;
+use crate::device::choice;
 use crate::device::defaults;
 use crate::device::queue::{After, PyEvent};
-use crate::exchange::import;
 use crate::process::wait;
 use crate::storage::transfer;
 use crate::text::argument;
@@ -51,7 +51,7 @@ impl PyModule {
         queue: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::options)] options: &str,
     ) -> PyResult<Self> {
-        let stream = match import::queue_of_arguments(py, device, queue)? {
+        let stream = match choice::queue_of_arguments(py, device, queue)? {
             Some(stream) => stream,
             None => defaults::stream(py)?,
         };

@@ -14,8 +14,9 @@ use crate::array::dtype::PyDtype;
 use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::storage::Storage;
+use crate::storage::side::Side;
 use crate::storage::source::Source;
-use crate::storage::transfer::{self, Side};
+use crate::storage::transfer;
 use crate::text::error::OrRaise;
 
 /// Adds the arrays of the log, if there is one, to the arguments of a launch. They are no arrays of

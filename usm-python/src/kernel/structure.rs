@@ -12,7 +12,7 @@ use super::argument::{Argument, Field, Memory, element_of, type_key};
 use super::function::Key;
 use crate::array::field;
 use crate::array::view::View;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::error::Class;
 
 /// Between the names of a field and of the structure that it is in.

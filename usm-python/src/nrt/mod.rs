@@ -1,14 +1,15 @@
 //! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and Python objects' memory as
 //! blocks.
 
+pub(crate) mod handle;
 pub(crate) mod library;
 pub(crate) mod origin;
 pub(crate) mod route;
+pub(crate) mod source;
 pub(crate) mod trace;
 pub(crate) mod window;
 
 use std::ffi::{c_int, c_void};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
@@ -23,44 +24,16 @@ use crate::array::Array;
 use crate::array::view::View;
 use crate::device::runtime as runtimes;
 use crate::exchange::export;
-use crate::nrt::library::{Runtime, check, check_aligned, runtime};
+use crate::nrt::handle::PyMemInfo;
+use crate::nrt::library::{check, check_aligned, runtime};
 use crate::process::wait::Protocol;
-use crate::storage::memory::Memory;
-use crate::storage::transfer::{self, Side};
+use crate::storage::handle::Memory;
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::Class;
 
-/// A reference-counted block of the runtime, shared by compiled code, C and Python.
-/// ``MemInfo(obj)`` makes such a block of the memory of ``obj`` (any exporter of an array
-/// interface, of DLPack or of a buffer) without a copy. The block keeps ``obj`` alive until its
-/// last reference is released, and ``parent`` is ``obj``.
-#[pyclass(frozen, weakref, module = "usm.nrt", name = "MemInfo")]
-#[derive(Debug)]
-pub(crate) struct PyMemInfo {
-    block: NonNull<MemInfo>,
-    runtime: &'static Runtime,
-    /// Number of references that this object acquired with `acquire` and did not release.
-    reference_count: AtomicUsize,
-}
-
-// SAFETY: any thread may acquire, release and read a block.
-unsafe impl Send for PyMemInfo {}
-// SAFETY: as above.
-unsafe impl Sync for PyMemInfo {}
-
 impl PyMemInfo {
-    fn block(&self) -> &MemInfo {
-        // SAFETY: this object owns a reference.
-        unsafe { self.block.as_ref() }
-    }
-
-    /// Takes over one reference from the caller.
-    fn take_reference(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
-        let block =
-            NonNull::new(block).ok_or_else(|| Class::Request.error("the null pointer is no block"))?;
-        Ok(Self { block, runtime, reference_count: AtomicUsize::new(0) })
-    }
-
     /// The Python object that owns the memory, and whether it is only our view of the given object.
     fn owner<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, bool)> {
         let mut owner = Owner { tag: OwnerTag(0), object: std::ptr::null_mut(), release: None };
@@ -322,12 +295,5 @@ impl PyMemInfo {
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
         // SAFETY: Python returns the structure that `__getbuffer__` filled.
         unsafe { crate::exchange::buffer::release(raw) };
-    }
-}
-
-impl Drop for PyMemInfo {
-    fn drop(&mut self) {
-        // SAFETY: this object gives up its own reference.
-        unsafe { (self.runtime.numba.release)(self.block.as_ptr()) };
     }
 }

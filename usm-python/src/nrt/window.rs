@@ -5,7 +5,7 @@ use usm_interface::{Layout, Mode, typestr};
 
 use crate::array::Array;
 use crate::array::view::{MAX_DIMS, View};
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
 

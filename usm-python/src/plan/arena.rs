@@ -16,12 +16,12 @@ use crate::array::Array;
 use crate::array::create;
 use crate::array::dtype::PyDtype;
 use crate::array::view::View;
-use crate::device::queue::PyQueue;
+use crate::device::choice;
+use crate::device::handles::PyQueue;
 use crate::device::runtime::Stream;
-use crate::exchange::import;
 use crate::plan::PyPlan;
 use crate::storage::Storage;
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::argument::{self, Kind};
 use crate::text::error::{Class, OrRaise};
 
@@ -87,7 +87,7 @@ impl PyPlan {
         let (needs, places) = needs(outcome)?;
         let block = |need: &Need| {
             let memory = need.memory.name_in(graph);
-            let stream = import::stream(py, value_for(queue, memory)?.as_ref())?;
+            let stream = choice::stream(py, value_for(queue, memory)?.as_ref())?;
             let kind = match kind {
                 // One kind for all is that of the device's part.
                 Some(kind) if need.memory != Memory::Host || kind.is_instance_of::<PyDict>() => {

@@ -23,7 +23,7 @@ use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
 use usm_plan::{Answer, Error, Field, Outcome, Report, Request};
 
-use crate::device::queue::PyQueue;
+use crate::device::handles::PyQueue;
 use crate::plan::input::PlanInput;
 use crate::plan::watch::Watch;
 use crate::storage::reserve;

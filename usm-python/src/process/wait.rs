@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, EventOps};
-use usm_core::{Access, BackendKind, DeviceType, Error, ErrorKind, Event, Result};
+use usm_core::{Access, BackendKind, Context, DeviceType, Error, ErrorKind, Event, Pending, Result};
 
 use crate::device::runtime::Stream;
 use crate::storage::Storage;
-use crate::text::error::OrRaise;
+use crate::text::error::{self, OrRaise};
 
 /// Time between two runs of the signal handlers.
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
@@ -135,4 +135,48 @@ impl Limit {
             }
         }
     }
+}
+
+/// Waits for the work that `pending` finds in flight, at most `timeout` seconds in total, without
+/// the interpreter. Calls `pending` once: work submitted during the wait does not count. Raises a
+/// failure after all other work has been waited for. `tell` returns a failure that is reported only
+/// once; it has precedence over a failure that every call reports.
+pub(crate) fn for_pending(
+    py: Python<'_>,
+    timeout: f64,
+    context: &Context<Dyn>,
+    pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
+    tell: impl Fn() -> Result<()> + Sync,
+) -> PyResult<()> {
+    let limit = Limit::seconds(timeout)?;
+    let first_failure = |error: Error| match py.detach(&tell) {
+        Err(failure) if !is_timeout(&failure) => failure,
+        _ => error,
+    };
+    let outcome = match limit.in_slices(py, &pending)? {
+        Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
+            true => error,
+            false => first_failure(error),
+        }),
+        Err(error) if is_timeout(&error) => Err(error),
+        // Work in flight has no event. If its failure is reported once, all other work has events
+        // now.
+        Err(error) => {
+            let error = first_failure(error);
+            let wait_for_others = || {
+                let others = limit.in_slices(py, &pending)?;
+                others.map(|others| limit.outcome(py, others.events())).map_or(Ok(()), |end| end.map(drop))
+            };
+            wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
+            Err(error)
+        }
+    };
+    if outcome.is_ok() {
+        py.detach(|| context.collect());
+    }
+    outcome.or_raise()
+}
+
+fn is_timeout(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Timeout { .. })
 }

@@ -9,12 +9,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyTuple};
 use usm_core::{Access, AllocKind, Request};
-use usm_interface::Dtype;
 
 use crate::array::Array;
-use crate::array::view::View;
-use crate::device::queue::PyQueue;
-use crate::device::runtime::Stream;
+use crate::device::choice;
+use crate::device::handles::PyQueue;
 use crate::exchange::buffer::HeldBuffer;
 use crate::exchange::export;
 use crate::exchange::import;
@@ -23,21 +21,11 @@ use crate::process::once::name;
 use crate::process::pickled;
 use crate::process::wait::{self, Protocol};
 use crate::storage::Storage;
+use crate::storage::handle::Memory;
 use crate::storage::source::Source;
-use crate::storage::transfer::{self, Side};
+use crate::storage::transfer;
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};
-
-/// A contiguous range of bytes in USM memory.
-#[pyclass(frozen, subclass, weakref, module = "usm.memory", name = "_Memory")]
-#[derive(Debug)]
-pub(crate) struct Memory {
-    storage: Storage,
-    stream: Arc<Stream>,
-    /// Bytes from the storage's start.
-    offset: usize,
-    nbytes: usize,
-}
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $python:literal, $kind:ident;)*) => {
@@ -100,7 +88,7 @@ impl Memory {
         let plain = other.is_exact_instance_of::<PyInt>();
         let Some(source) = (if plain { None } else { Self::source(other)? }) else {
             let nbytes = size(other)?;
-            let stream = import::stream(py, queue)?;
+            let stream = choice::stream(py, queue)?;
             let source = Source::of(py, &stream, kind)?;
             let make = || Storage::allocate_from(&source, &stream, kind, nbytes, alignment);
             let is_quick = source.is_quick(&stream, nbytes);
@@ -109,7 +97,7 @@ impl Memory {
         };
         if copy {
             let stream = match queue.filter(|queue| !queue.is_none()) {
-                Some(queue) => import::stream(py, Some(queue))?,
+                Some(queue) => choice::stream(py, Some(queue))?,
                 None => Arc::clone(&source.stream),
             };
             return Ok(Self::of_span(transfer::duplicate(py, &source.side()?, &stream, kind, alignment)?));
@@ -140,29 +128,6 @@ impl Memory {
             return Ok(Some(memory.get().share()));
         }
         Ok(import::sycl_memory(other, true)?.map(|array| Self::of_span(array.get().side())))
-    }
-
-    /// The bytes of a view.
-    pub(crate) fn of_span(side: Side) -> Self {
-        let span = side.view.span();
-        // An empty span still needs an address: the storage has at least one byte.
-        let nbytes = span.len().max(1).min(side.storage.size());
-        let offset = span.start.min(side.storage.size() - nbytes);
-        Self { storage: side.storage, stream: side.stream, offset, nbytes }
-    }
-
-    fn share(&self) -> Self {
-        let Self { storage, stream, offset, nbytes } = self;
-        Self { storage: storage.clone(), stream: Arc::clone(stream), offset: *offset, nbytes: *nbytes }
-    }
-
-    pub(crate) fn side(&self) -> PyResult<Side> {
-        let view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?.moved_to(self.offset);
-        Ok(Side { storage: self.storage.clone(), stream: Arc::clone(&self.stream), view })
-    }
-
-    fn pointer(&self) -> usize {
-        self.storage.address() + self.offset
     }
 
     /// The memory's kind for `syclobj`, by default its own.
@@ -473,7 +438,7 @@ pub(crate) fn _rebuild_memory<'py>(
     let (kind, buffer) = pickled::read(py, "a memory", || {
         Ok((argument::kind(pickled::text("kind", kind)?)?, HeldBuffer::new(content, false)?))
     })?;
-    let stream = import::stream(py, None)?;
+    let stream = choice::stream(py, None)?;
     let nbytes = buffer.len();
     let storage = py
         .detach(|| {

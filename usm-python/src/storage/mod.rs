@@ -2,12 +2,14 @@
 
 pub(crate) mod cache;
 pub(crate) mod file;
+pub(crate) mod handle;
 #[cfg(target_os = "linux")]
 mod large_pages;
 pub(crate) mod memory;
 pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod reserve;
+pub(crate) mod side;
 pub(crate) mod snapshot;
 pub(crate) mod source;
 pub(crate) mod stats;

@@ -8,9 +8,10 @@ use usm_core::AllocKind;
 use usm_plan::usm_pool::PoolStats;
 use usm_plan::usm_pool::pool::PoolSegment;
 
-use crate::device::context::{PyContext, device_of};
+use crate::device::choice::device_of;
+use crate::device::handles::PyContext;
 use crate::device::runtime::Scope;
-use crate::nrt::route;
+use crate::nrt::source;
 use crate::storage::source::{OPEN, Pools};
 use crate::text::argument::{self, Kind};
 
@@ -26,7 +27,7 @@ pub(crate) fn segments(py: Python<'_>, scope: &Scope) -> Vec<(AllocKind, PoolSeg
         all.iter().filter_map(Weak::upgrade).collect()
     };
     let of_context = all.iter().filter(|pools| pools.scope.context.id() == context);
-    let of_numba = route::pools(py, context);
+    let of_numba = source::pools(py, context);
     let of_numba = of_numba.iter().map(|(kind, pool)| (*kind, *pool));
     let pools = of_context.flat_map(|pools| pools.all()).chain(scope.cache.pools()).chain(of_numba);
     pools.flat_map(|(kind, pool)| pool.snapshot().into_iter().map(move |segment| (kind, segment))).collect()

@@ -1,4 +1,4 @@
-//! Where new arrays come from: the pool of a `with` block, the pools of the context, or the runtime.
+//! Where new arrays come from: the pool of a `with` block, those of the context, or the runtime.
 
 use std::sync::{Arc, OnceLock};
 

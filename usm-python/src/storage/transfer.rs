@@ -17,22 +17,15 @@ use crate::array::view::View;
 use crate::device::runtime::Stream;
 use crate::exchange::import;
 use crate::process::wait::{self, Protocol};
-use crate::storage::memory::Memory;
+use crate::storage::handle::Memory;
 use crate::storage::reserve::{self, Blank};
+use crate::storage::side::Side;
 use crate::storage::source::Source;
 use crate::storage::{Care, Storage};
 use crate::text::argument;
 use crate::text::error::{Class, Failure, OrRaise};
 
 type End<'a> = usm_array::End<'a, Dyn, Care>;
-
-/// One side of a copy.
-#[derive(Clone, Debug)]
-pub(crate) struct Side {
-    pub(crate) storage: Storage,
-    pub(crate) stream: Arc<Stream>,
-    pub(crate) view: View,
-}
 
 impl Side {
     /// An array or memory object of ours, or any object that can be imported without a copy.

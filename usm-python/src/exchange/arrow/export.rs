@@ -13,7 +13,8 @@ use super::capsule;
 use crate::array::view::MAX_DIMS;
 use crate::exchange::dlpack;
 use crate::process::wait::Protocol;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::Class;
 
 type Pair<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);

@@ -15,7 +15,7 @@ use super::capsule;
 use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
-use crate::exchange::{cuda, dlpack, import};
+use crate::exchange::{adoption, cuda, dlpack};
 use crate::process::attribute;
 use crate::process::once::name;
 use crate::text::error::{self, Class};
@@ -209,14 +209,14 @@ fn adopt<'py>(
         }
     }
     if extent.high == 0 {
-        return Ok(import::empty(py, stream, kind, view, true)?);
+        return Ok(adoption::empty(py, stream, kind, view, true)?);
     }
     if device.kind == DeviceType::Cpu {
         // SAFETY: the producer owns the bytes until the column is released.
-        return Ok(unsafe { import::adopt_host(py, owner, address, (view, extent), true) }?);
+        return Ok(unsafe { adoption::adopt_host(py, owner, address, (view, extent), true) }?);
     }
     // SAFETY: the runtime reports the bytes as memory of that kind; the column keeps them alive.
-    Ok(unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), true) }?)
+    Ok(unsafe { adoption::adopt(py, owner, stream, kind, address, (view, extent), true) }?)
 }
 
 fn refused(error: Error) -> ImportRefusal {

@@ -7,7 +7,6 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
-use std::sync::OnceLock;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -27,11 +26,9 @@ use crate::device::runtime;
 use crate::exchange::cuda;
 use crate::process::once::LazyCell;
 use crate::storage::Storage;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::{Class, OrRaise};
-
-/// Shape, then strides in elements, which C consumers borrow; filled at first need.
-pub(crate) type Dims = OnceLock<Box<[i64]>>;
 
 struct Table(DLPackExchangeAPI);
 

@@ -20,7 +20,8 @@ use crate::array::view::{FEW_DIMS, MAX_DIMS};
 use crate::device::runtime;
 use crate::exchange::cuda;
 use crate::exchange::sycl;
-use crate::storage::transfer::{self, Side};
+use crate::storage::side::Side;
+use crate::storage::transfer;
 use crate::text::error::{Class, OrRaise};
 
 /// The arguments of `__dlpack__`.

@@ -15,9 +15,9 @@ use crate::array::Array;
 use crate::array::content::{Keeper, Owner};
 use crate::array::view::{FEW_DIMS, MAX_DIMS, View};
 use crate::device::runtime::{self, Stream};
+use crate::exchange::adoption;
 use crate::exchange::bounds;
 use crate::exchange::cuda;
-use crate::exchange::import;
 use crate::exchange::ndarray;
 use crate::process::attribute;
 use crate::process::once::{LazyCell, name};
@@ -222,13 +222,13 @@ where
     let device = tensor.device();
     let (stream, kind) = place(py, device, extent, address)?;
     if extent.low == extent.high {
-        return import::empty(py, stream, kind, view, readonly);
+        return adoption::empty(py, stream, kind, view, readonly);
     }
     let owner =
         Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(structure) };
     // SAFETY: the tensor's bytes; device or runtime reports the kind. The managed tensor keeps them
     // alive.
-    unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
+    unsafe { adoption::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
 /// The queue and the kind of memory on a device of DLPack's, whose codes Arrow has too.

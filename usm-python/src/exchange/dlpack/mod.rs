@@ -10,10 +10,10 @@ use pyo3::PyErr;
 use usm_core::{AllocKind, BackendKind};
 use usm_interface::dlpack::{Device, DeviceType};
 
-use crate::storage::transfer::Side;
+use crate::storage::side::Side;
 use crate::text::error::Class;
 
-pub(crate) use exchange::{Dims, capsule as exchange_api};
+pub(crate) use exchange::capsule as exchange_api;
 pub(crate) use export::{ExportOptions, export};
 pub(crate) use import::{Request, import, place};
 
