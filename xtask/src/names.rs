@@ -37,7 +37,7 @@ const LIMITS: [Limit; 11] = [
     Limit::of("usm-nrt", [7, 10], 6),
     Limit::of("usm-plan", [7, 10], 3),
     Limit::of("usm-pool", [7, 13], 4),
-    Limit::of("usm-python", [7, 10], 6),
+    Limit::of("usm-python", [7, 10], 2),
     Limit::of("xtask", [7, 10], 31),
 ];
 

@@ -11,7 +11,7 @@ use usm_kernel_jit::device::{self, DeviceArgument, Space, Variant};
 use usm_kernel_jit::program::ALL;
 
 use super::code::Source;
-use super::launch::PreparedLaunch;
+use super::prepared_launch::PreparedLaunch;
 use crate::device::runtime::Stream;
 use crate::process::wait;
 use crate::storage::{Storage, turns_of};

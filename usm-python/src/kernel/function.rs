@@ -12,12 +12,10 @@ use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
+use super::structure::Key;
 use crate::process::fork::ReplacedState;
 use crate::text::argument as arguments;
 use crate::text::error::Class;
-
-/// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
-pub(crate) type Key = Vec<u32>;
 
 /// The most dimensions of an array, as in NumPy. A key has 8 bits for them.
 const MOST_DIMENSIONS: u32 = 64;

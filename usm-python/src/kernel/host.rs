@@ -11,7 +11,7 @@ use usm_kernel_jit::host::{Groups, HostCode, HostLaunch, RunError, Watch};
 use usm_kernel_jit::program::Open;
 
 use super::code::Source;
-use super::launch::{PreparedLaunch, remedy};
+use super::prepared_launch::{PreparedLaunch, remedy};
 use crate::storage::{LaunchMark, Storage, Turns, transfer, turns_of};
 use crate::text::argument;
 use crate::text::error::{Class, OrRaise};

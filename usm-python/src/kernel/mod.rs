@@ -12,6 +12,7 @@ mod function;
 mod host;
 mod launch;
 mod precompiled;
+mod prepared_launch;
 mod print;
 mod range;
 mod structure;

@@ -9,7 +9,7 @@ use usm_core::AllocKind;
 
 use super::argument::{Argument, Memory};
 use super::code::Code;
-use super::launch::PreparedLaunch;
+use super::prepared_launch::PreparedLaunch;
 use crate::array::dtype::PyDtype;
 use crate::array::view::View;
 use crate::device::runtime::Stream;

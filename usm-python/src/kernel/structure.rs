@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use super::argument::{Argument, Field, Memory, element_of, type_key};
-use super::function::Key;
 use crate::array::field;
 use crate::array::view::View;
 use crate::storage::side::Side;
@@ -17,6 +16,9 @@ use crate::text::error::Class;
 
 /// Between the names of a field and of the structure that it is in.
 const WITHIN: char = '\n';
+
+/// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
+pub(crate) type Key = Vec<u32>;
 
 /// The kind of a tuple in a key. The number of its items and their parts of the key follow.
 const TUPLE: u32 = 5 << 24;
