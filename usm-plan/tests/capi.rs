@@ -152,14 +152,16 @@ fn the_offsets_of_c_are_those_of_rust() {
     }
 }
 
-/// Operators that read some earlier tensors, with permits and views.
+/// Operators that read some earlier tensors, with permits and views. Some tensors are dynamic or
+/// padded, for which whole buffers have rules of their own.
 fn random_graph(state: &mut u64) -> String {
     let mut tensors = vec![r#"{"id": 0, "size": 64, "kind": "input"}"#.to_owned()];
     let mut ops = Vec::new();
     for id in 1..30 {
         let input = random(state, id);
         let size = (1 + random(state, 8)) * 128;
-        tensors.push(format!(r#"{{"id": {id}, "size": {size}}}"#));
+        let pool_key = ["", "", r#", "dynamic": true"#, r#", "padding": 28"#][random(state, 4) as usize];
+        tensors.push(format!(r#"{{"id": {id}, "size": {size}{pool_key}}}"#));
         let permit =
             if id > 1 && input > 0 { format!(r#", "in_place": [[{input}, {id}]]"#) } else { String::new() };
         ops.push(format!(r#"{{"inputs": [{input}], "outputs": [{id}]{permit}}}"#));

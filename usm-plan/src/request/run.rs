@@ -224,6 +224,11 @@ impl Request {
         }
         let mut outcome = outcome::make(input, &options, &self.limits(), self.reorder, file)?;
         outcome.stop_reason = clock.stopped();
+        if let (Some(graph), true) = (&outcome.graph, self.has_pool_rules(&outcome)) {
+            let pool_plan = self.within(watch, 1, |options| pool_rules::plan_graph(graph, options));
+            let in_file = |error| Error::bad(error).in_file(file);
+            (outcome.problem, outcome.plan) = pool_plan.map_err(in_file)?;
+        }
         Ok(outcome)
     }
 
@@ -231,10 +236,6 @@ impl Request {
     fn add_extras(&self, mut outcome: Box<Outcome>, watch: &dyn Watch, file: &Path) -> Result<Answer> {
         let is_interrupted = || watch.is_interrupted();
         let in_file = |error| Error::bad(error).in_file(file);
-        if let (Some(graph), true) = (&outcome.graph, self.has_pool_rules(&outcome)) {
-            let pool_plan = self.within(watch, 1, |options| pool_rules::plan_graph(graph, options));
-            (outcome.problem, outcome.plan) = pool_plan.map_err(in_file)?;
-        }
         outcome.check()?;
         if let (Some(graph), true) = (&outcome.graph, self.curve) {
             watch.stage(Stage::Curve);
