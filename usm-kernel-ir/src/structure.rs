@@ -5,17 +5,18 @@
 //! a byte, so no two columns do where a kernel accesses them. The reader of Rust makes only such
 //! accesses; nodes from elsewhere might read a field as another, which no verifier sees.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::kernel::{ArrayId, Kernel, Parameter, ValueId};
 use crate::scalar::Scalar;
 
 /// A structure: the type of the elements of an array, or of a value. Its fields lie in their order,
-/// without padding.
+/// without padding. A tuple is a structure without a name, always a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Structure {
-    /// Name.
+    /// Name; empty for a tuple, whose fields are `0`, `1` and so on.
     pub name: String,
     /// The names and types of the fields, in their order.
     pub fields: Vec<(String, Scalar)>,
@@ -32,7 +33,34 @@ pub struct FieldPlace {
     pub offset: u64,
 }
 
+/// As its type is written: `Point`, `(f32, u64)`.
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_tuple() {
+            return f.write_str(&self.name);
+        }
+        f.write_str("(")?;
+        for (position, (_, ty)) in self.fields.iter().enumerate() {
+            write!(f, "{}{ty}", if position == 0 { "" } else { ", " })?;
+        }
+        f.write_str(if self.fields.len() == 1 { ",)" } else { ")" })
+    }
+}
+
 impl Structure {
+    /// A tuple of such numbers.
+    #[must_use]
+    pub fn tuple(types: &[Scalar]) -> Self {
+        let fields = types.iter().enumerate().map(|(position, ty)| (position.to_string(), *ty));
+        Self { name: String::new(), fields: fields.collect() }
+    }
+
+    /// Whether it is a tuple.
+    #[must_use]
+    pub const fn is_tuple(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// The types of the fields, each once.
     #[must_use]
     pub fn columns(&self) -> Vec<Scalar> {

@@ -5,7 +5,8 @@ use usm_kernel::{Bf16, F16, Structure};
 use usm_kernel_ir::{Literal, Scalar};
 
 mod sealed {
-    /// Its implementations are all types of a kernel's elements, which the list below has.
+    /// Its implementations are all types of a kernel's elements, which the list below has, and
+    /// tuples of them.
     pub trait Sealed {}
 }
 
@@ -29,6 +30,33 @@ element! {
     F16 => F16, Bf16 => Bf16, f32 => F32, f64 => F64,
 }
 
+/// A tuple of one to sixteen numbers.
+pub trait Tuple: sealed::Sealed {
+    /// The numbers, in their order.
+    fn literals(&self) -> Vec<Literal>;
+}
+
+macro_rules! tuple {
+    ($first:ident $($ty:ident)*) => {
+        impl<$first: Element, $($ty: Element),*> sealed::Sealed for ($first, $($ty,)*) {}
+        impl<$first: Element, $($ty: Element),*> Tuple for ($first, $($ty,)*) {
+            #[allow(non_snake_case, reason = "each variable has the name of its type")]
+            fn literals(&self) -> Vec<Literal> {
+                let ($first, $($ty,)*) = self;
+                vec![literal($first), $(literal($ty)),*]
+            }
+        }
+        tuple!($($ty)*);
+    };
+    () => {};
+}
+
+tuple!(T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 T14 T15);
+
+fn literal<T: Element>(value: &T) -> Literal {
+    Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(value))
+}
+
 /// An argument of a [`Launch`](crate::Launch).
 #[derive(Debug)]
 pub struct Argument<'a, B: Backend>(pub(crate) Content<'a, B>);
@@ -39,6 +67,8 @@ pub(crate) enum Content<'a, B: Backend> {
     Value(Literal),
     /// A structure by value.
     Structure(Fields, Vec<Literal>),
+    /// The numbers of a tuple or structure by value.
+    Literals(Vec<Literal>),
 }
 
 /// The memory of an array.
@@ -117,7 +147,21 @@ impl<'a, B: Backend> Argument<'a, B> {
     /// A scalar.
     #[must_use]
     pub fn value<T: Element>(value: T) -> Self {
-        Self(Content::Value(Literal::from_ne_bytes(T::SCALAR, bytemuck::bytes_of(&value))))
+        Self(Content::Value(literal(&value)))
+    }
+
+    /// A tuple by value, of the types that the kernel's text declares; `u64` for `usize`.
+    #[must_use]
+    pub fn tuple<T: Tuple>(value: T) -> Self {
+        Self(Content::Literals(value.literals()))
+    }
+
+    /// The numbers of a tuple or structure by value, of types that are known at run time only.
+    /// Names of fields are not compared. Bits beyond the width of a type are not used.
+    #[must_use]
+    pub fn literals(values: &[Literal]) -> Self {
+        let values = values.iter().map(|value| Literal::integer(value.ty, value.bits));
+        Self(Content::Literals(values.collect()))
     }
 
     /// A structure by value: of the name, the fields and the types of fields that the kernel's text

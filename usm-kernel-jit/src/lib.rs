@@ -18,7 +18,7 @@ mod launch;
 pub mod machine;
 pub mod program;
 
-pub use argument::{Argument, Element};
+pub use argument::{Argument, Element, Tuple};
 pub use error::{CompileError, LaunchError, OtherStructure};
 #[cfg(feature = "rust")]
 pub use function::compile;

@@ -270,3 +270,61 @@ fn a_structure_by_value_is_of_the_texts_fields() {
     let text = said(Argument::structure(&with), Argument::structure(&with));
     assert!(text.contains("argument 2, `x`") && text.contains("`f32`"), "{text}");
 }
+
+#[test]
+fn a_tuple_by_value_is_of_the_texts_types() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
+    let fill = compile::<HostHeap>(
+        "#[kernels] mod tuples {
+            #[kernel_fn] fn total(t: (f32, f32)) -> f32 { t.0 + t.1 }
+            #[kernel] fn fill(out: &mut [f32], with: (i8, f64, usize), one: (f32,), x: f32) {
+                let (a, b, n) = with;
+                out[global_id(0)] = total((a as f32, b as f32)) + with.2 as f32 + n as f32 + one.0 + x;
+            }
+        }",
+    )
+    .expect("a kernel");
+    // Nodes have it too.
+    let again = Function::from_nodes(&text::write(fill.program().kernel()), "n").expect("a kernel");
+    for function in [&fill, &again] {
+        let mut out = UsmVec::<f32, Host, _>::zeroed(&queue, 3).expect("an array");
+        let (with, one) = (Argument::tuple((-2_i8, 0.5_f64, 3_u64)), Argument::tuple((8.0_f32,)));
+        let arguments = [Argument::write(&mut out), with, one, Argument::value(1.0_f32)];
+        let launch = function.launch(&queue, &[3]);
+        let interpreted = launch.interpret(&arguments, &mut || true).expect("no fault").expect("an end");
+        assert_eq!(interpreted[0], bytemuck::cast_slice::<f32, u8>(&[13.5; 3]));
+        launch.run(&arguments).expect("a launch").wait().expect("an end");
+        assert_eq!(out.read().expect("a view")[..], [13.5; 3]);
+    }
+    let mut out = UsmVec::<f32, Host, _>::zeroed(&queue, 3).expect("an array");
+    let mut refusal = |with: Argument<'_, _>, x: Argument<'_, _>| {
+        let arguments = [Argument::write(&mut out), with, Argument::tuple((8.0_f32,)), x];
+        fill.launch(&queue, &[3]).run(&arguments).map(drop).expect_err("another tuple").to_string()
+    };
+    let x = || Argument::value(1.0_f32);
+    for (with, reason) in [
+        (Argument::tuple((1_i8, 0.5_f32, 3_u64)), "`(i8, f64, u64)` is needed, not `(i8, f32, u64)`"),
+        (Argument::tuple((1_i8, 0.5_f64)), "`(i8, f64, u64)` is needed, not `(i8, f64)`"),
+        (Argument::value(1_i8), "a tuple `(i8, f64, u64)` is needed, not a value"),
+        (Argument::structure(&Point { x: 1.0, y: 2.0 }), "(i8, f64, u64)"),
+    ] {
+        let text = refusal(with, x());
+        assert!(text.contains("argument 1, `with`") && text.contains(reason), "{text}");
+    }
+    let text = refusal(Argument::tuple((1_i8, 0.5_f64, 3_u64)), Argument::tuple((1.0_f32,)));
+    assert!(text.contains("argument 3, `x`: a value of type f32 is needed, not `(f32,)`"), "{text}");
+}
+
+#[test]
+fn nodes_of_a_tuple_that_is_none_are_refused() {
+    let source = "#[kernel] fn fill(out: &mut [f32], with: (f32, u32)) { out[global_id(0)] = with.0; }";
+    let fill = compile::<HostHeap>(source).expect("a kernel");
+    let nodes = text::write(fill.program().kernel());
+    let tuple = "\"\" f32 \"0\" u32 \"1\"";
+    assert!(nodes.contains(tuple), "{nodes}");
+    for wrong in ["\"\" f32 \"1\" u32 \"0\"", "\"\" f32 \"0\" u32 \"x\""] {
+        let text = nodes.replace(tuple, wrong);
+        let refusal = Function::<HostHeap>::from_nodes(&text, "n").map(drop).expect_err("no tuple");
+        assert!(refusal.to_string().contains("is no structure"), "{refusal}");
+    }
+}

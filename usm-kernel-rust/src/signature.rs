@@ -2,12 +2,15 @@
 
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, FnArg, Ident, Lit, Pat, Result, ReturnType, Signature, Type};
-use usm_kernel_ir::{Array, ArrayId, Expr, ExprKind, Parameter, Space, Stmt, StmtKind, Value, ValueId};
+use usm_kernel_ir::{
+    Array, ArrayId, Expr, ExprKind, Parameter, Scalar, Space, Stmt, StmtKind, Structure, Value, ValueId,
+};
 
 use crate::meaning::Meaning;
 use crate::place::place_of;
 use crate::reader::Reader;
 use crate::refusal::refuse;
+use crate::tuple;
 use crate::types::{atomic_element, element_type, scalar};
 
 /// The maximum number of parameters of usm-kernel's launches.
@@ -77,6 +80,9 @@ impl Reader {
             if let Some(number) = self.structure_of_type(ty) {
                 return self.read_structure_parameter(name, &text, number);
             }
+            if let Some(types) = tuple::types(ty)? {
+                return self.read_tuple_parameter(name, &text, &types, ty);
+            }
             let scalar = scalar(ty)?;
             let id = ValueId(self.kernel.values.len() as u32);
             self.kernel.values.push(Value { name: text, ty: scalar, is_size, place: at });
@@ -136,12 +142,42 @@ impl Reader {
                 ),
             );
         }
+        self.add_fields(name, text, structure, &|_| false);
+        self.tuple_structures.insert(self.tuples.len() - 1, number);
+        Ok(())
+    }
+
+    /// Reads a tuple by value: a parameter for each number.
+    fn read_tuple_parameter(&mut self, name: &Ident, text: &str, types: &[Scalar], ty: &Type) -> Result<()> {
+        if types.len() > PARAMETERS {
+            let count = types.len();
+            return refuse(
+                name.span(),
+                format!("a tuple of {count} numbers, a launch takes at most {PARAMETERS}: take `&[T]`"),
+            );
+        }
+        if types.contains(&Scalar::Bool) {
+            return refuse(name.span(), "a tuple of a kernel has numbers: write `u8` for bool");
+        }
+        let is_size = |position| tuple::is_size(ty, position);
+        self.add_fields(name, text, Structure::tuple(types), &is_size);
+        Ok(())
+    }
+
+    /// Adds a parameter for each field, and a variable for each, which is what the name means.
+    fn add_fields(
+        &mut self,
+        name: &Ident,
+        text: &str,
+        structure: Structure,
+        is_size: &dyn Fn(usize) -> bool,
+    ) {
         let at = place_of(name.span());
         let mut variables = Vec::new();
-        for (field, ty) in &structure.fields {
+        for (position, (field, ty)) in structure.fields.iter().enumerate() {
             let id = ValueId(self.kernel.values.len() as u32);
-            let value = Value { name: format!("{text}.{field}"), ty: *ty, is_size: false, place: at };
-            self.kernel.values.push(value);
+            let is_size = is_size(position);
+            self.kernel.values.push(Value { name: format!("{text}.{field}"), ty: *ty, is_size, place: at });
             self.kernel.parameters.push(Parameter::Value(id));
             let variable = self.add_hidden(text, *ty, at);
             let value = Expr { kind: ExprKind::Value(id), ty: *ty, place: at };
@@ -150,10 +186,8 @@ impl Reader {
         }
         let first = self.kernel.values.len() - structure.fields.len();
         self.kernel.structures.push((Parameter::Value(ValueId(first as u32)), structure));
-        self.tuple_structures.insert(self.tuples.len(), number);
         self.tuples.push((variables, false));
         self.name(name, Meaning::Tuple(self.tuples.len() - 1));
-        Ok(())
     }
 
     /// Reads a number of elements.

@@ -276,3 +276,15 @@ pub(crate) fn types(ty: &Type) -> Result<Option<Vec<Scalar>>> {
         _ => Ok(None),
     }
 }
+
+/// Whether the type of a tuple's part is `usize`.
+pub(crate) fn is_size(ty: &Type, position: usize) -> bool {
+    match ty {
+        Type::Paren(inner) => is_size(&inner.elem, position),
+        Type::Group(inner) => is_size(&inner.elem, position),
+        Type::Tuple(tuple) => {
+            matches!(tuple.elems.get(position), Some(Type::Path(path)) if path.path.is_ident("usize"))
+        }
+        _ => false,
+    }
+}

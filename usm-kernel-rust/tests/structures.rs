@@ -94,6 +94,21 @@ fn programs_are_refused_at_their_place() {
 }
 
 #[test]
+fn a_tuple_that_is_no_argument_is_refused() {
+    let refusal =
+        |ty: &str, body: &str| refused(&format!("#[kernel] fn k(d: &mut [f32], t: {ty}) {{ {body} }}"));
+    let many = "f32, ".repeat(17);
+    assert!(refusal(&format!("({many})"), "d[0] = t.0;").contains("a tuple of 17 numbers"));
+    assert!(refusal("(f32, bool)", "d[0] = t.0;").contains("write `u8` for bool"));
+    assert!(refusal("(f32, u32)", "t.0 = 1.0;").contains("this tuple or structure is set once"));
+    assert!(refusal("(f32, u32)", "d[0] = t.2;").contains("2"));
+    assert!(refusal("(f32, u32)", "d[0] = t;").contains("tuple"));
+    for ty in ["()", "(f32, (f32, u32))", "(f32, &[f32])", "(f32, [f32; 2])"] {
+        assert!(!refusal(ty, "d[0] = 1.0;").is_empty(), "{ty}");
+    }
+}
+
+#[test]
 fn a_structure_by_value_is_a_value_for_each_field() {
     let source = "#[derive(Structure)] #[repr(C)] struct S { x: f64, n: u32, r#type: F16, m: u16 }
         #[kernel] fn k(d: &mut [f64], s: S, t: S) { d[global_id(0) + s.n as u64] = s.x + t.x; }";

@@ -15,6 +15,7 @@ mod fields;
 mod parameter;
 mod signature;
 mod structure;
+mod tuple;
 #[cfg(all(feature = "alloc", feature = "macros"))]
 mod words;
 
@@ -24,6 +25,7 @@ pub use fields::{FieldTypes, Fields};
 pub use parameter::{Atomic, Output, Read, Value, Write};
 pub use signature::{Arguments, Signature};
 pub use structure::{ReadFields, Structure, WriteFields, field_count};
+pub use tuple::Tuple;
 #[cfg(all(feature = "alloc", feature = "macros"))]
 pub(crate) use words::{Words, WordsMut};
 

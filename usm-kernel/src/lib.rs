@@ -71,7 +71,7 @@ pub use usm_kernel_ir::Fault;
 
 pub use argument::{
     Arguments, Atomic, Bind, Fields, Output, Parameter, ParameterInfo, ParameterKind, Read, ReadColumns,
-    ReadFields, Signature, Structure, Value, Write, WriteColumns, WriteFields,
+    ReadFields, Signature, Structure, Tuple, Value, Write, WriteColumns, WriteFields,
 };
 pub use atomic::AtomicElement;
 #[cfg(target_has_atomic = "32")]

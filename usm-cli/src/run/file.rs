@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde::Serialize;
 use usm_core::backend::Dyn;
 use usm_core::{Context, Device, Queue, QueueOrder, UsmVec};
-use usm_kernel_ir::{Kernel, Literal, Parameter, Scalar, Space};
+use usm_kernel_ir::{Kernel, Literal, Parameter, Scalar, Space, Structure};
 use usm_kernel_jit::program::Answer;
 use usm_kernel_jit::{Argument, Function, Launch, LaunchError};
 
@@ -76,6 +76,8 @@ struct Array {
 enum Operand {
     Array(Array),
     Value(Literal),
+    /// A tuple or structure by value.
+    Fields(Vec<Literal>),
 }
 
 pub(super) fn run(file: &Path, arguments: &Arguments, json: bool) -> Result<Exit> {
@@ -134,7 +136,7 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     // Elements of one type are numbers, which the command makes.
     let has_form = |parameter: &Parameter| match parameter {
         Parameter::Array(id) => kernel.columns(*id).is_none_or(|(_, columns)| columns.len() == 1),
-        Parameter::Value(_) => kernel.structure(*parameter).is_none(),
+        Parameter::Value(_) => true,
     };
     let one = |((parameter, name), word): ((&Parameter, &String), &ArgumentWord)| match (parameter, word) {
         (parameter, _) if !has_form(parameter) => {
@@ -150,6 +152,13 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
             Ok(Operand::Array(Array { name: array.name.clone(), element: *element, is_written, bytes }))
         }
         (Parameter::Value(id), ArgumentWord::Value(text)) => {
+            if let Some(structure) = kernel.structure(*parameter) {
+                let values = fields(structure, text).ok_or_else(|| {
+                    let example = structure.fields.iter().map(|(_, ty)| ty.name()).collect::<Vec<_>>();
+                    argument_error(format!("{text:?} is not ({}): {name}", example.join(",")))
+                })?;
+                return Ok(Operand::Fields(values));
+            }
             let ty = kernel.value(*id).ty;
             let value =
                 literal(ty, text).ok_or_else(|| argument_error(format!("{text:?} is no {ty}: {name}")))?;
@@ -165,6 +174,15 @@ fn operands(kernel: &Kernel, words: &[ArgumentWord]) -> Result<Vec<Operand>> {
     parameters.iter().zip(&names).zip(words).map(one).collect()
 }
 
+/// The values of a tuple or structure from a text such as `(2,0.5)`.
+fn fields(structure: &Structure, text: &str) -> Option<Vec<Literal>> {
+    let inside = text.trim().strip_prefix('(')?.strip_suffix(')')?;
+    let words: Vec<&str> = inside.split(',').map(str::trim).collect();
+    let types = structure.fields.iter().map(|(_, ty)| *ty);
+    (words.len() == structure.fields.len()).then_some(())?;
+    types.zip(words).map(|(ty, word)| literal(ty, word)).collect()
+}
+
 /// A parameter as messages name it.
 fn described(kernel: &Kernel, parameter: &Parameter) -> String {
     match parameter {
@@ -176,7 +194,8 @@ fn described(kernel: &Kernel, parameter: &Parameter) -> String {
         },
         Parameter::Value(id) => match kernel.structure(*parameter) {
             Some(structure) => {
-                format!("`{}`, a structure `{}`", kernel.argument_name(*parameter), structure.name)
+                let what = if structure.is_tuple() { "tuple" } else { "structure" };
+                format!("`{}`, a {what} `{structure}`", kernel.argument_name(*parameter))
             }
             None => format!("`{}`, a {}", kernel.value(*id).name, kernel.value(*id).ty),
         },
@@ -208,7 +227,7 @@ fn contents(element: Scalar, len: usize, fill: Option<&str>) -> core::result::Re
 fn check_memory(context: &Context<Dyn>, operands: &[Operand]) -> Result<()> {
     let bytes = |one: &Operand| match one {
         Operand::Array(array) => array.bytes.len() as u64,
-        Operand::Value(_) => 0,
+        Operand::Value(_) | Operand::Fields(_) => 0,
     };
     let (operand_bytes, available) =
         (operands.iter().map(bytes).sum::<u64>(), context.info().global_mem_size);
@@ -240,7 +259,7 @@ impl Job<'_> {
     fn arrays(&self) -> Result<Vec<UsmVec<u8, Device, Dyn>>> {
         let arrays = self.operands.iter().filter_map(|one| match one {
             Operand::Array(array) => Some(array),
-            Operand::Value(_) => None,
+            Operand::Value(_) | Operand::Fields(_) => None,
         });
         arrays.map(|array| UsmVec::from_slice(self.queue, &array.bytes).map_err(Error::unable)).collect()
     }
@@ -254,6 +273,7 @@ impl Job<'_> {
         let mut memory = memory.iter_mut();
         let one = |operand: &Operand| match operand {
             Operand::Value(value) => Some(Argument::literal(*value)),
+            Operand::Fields(values) => Some(Argument::literals(values)),
             Operand::Array(array) if array.is_written => Argument::write_as(memory.next()?, array.element),
             Operand::Array(array) => Argument::read_as(memory.next()?, array.element),
         };
@@ -338,7 +358,7 @@ impl Job<'_> {
     fn arrays_of(&self) -> impl Iterator<Item = &Array> {
         self.operands.iter().filter_map(|one| match one {
             Operand::Array(array) => Some(array),
-            Operand::Value(_) => None,
+            Operand::Value(_) | Operand::Fields(_) => None,
         })
     }
 }

@@ -49,7 +49,8 @@ pub(crate) struct Arguments {
     #[arg(long = "kernel", value_name = "NAME")]
     kernel_name: Option<String>,
     /// For a file: an argument of the kernel, one for each parameter. `f32:1024` is an array of
-    /// 1024 small whole numbers, `f32:1024=0.5` one of equal elements, `0.5` a number.
+    /// 1024 small whole numbers, `f32:1024=0.5` one of equal elements, `0.5` a number,
+    /// `(2,0.5)` a tuple or structure by value.
     #[arg(long, value_name = "TYPE:SIZE|VALUE", allow_hyphen_values = true)]
     arg: Vec<value::ArgumentWord>,
     /// For a file: work-items in each dimension, the fastest one last.

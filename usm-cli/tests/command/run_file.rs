@@ -138,18 +138,36 @@ fn a_kernel_in_rust_runs_and_says_what_is_proven() {
 fn structures_that_the_command_cannot_write_are_named() {
     let folder = folder("run_structures");
     let structure = "#[derive(Structure)] #[repr(C)] struct Body { mass: f32, id: u32 }";
-    for (name, parameter, described) in [
-        ("value", "by: Body", "`by`, a structure `Body`"),
-        ("array", "by: &[Body]", "`by`, an array of `Body`"),
-    ] {
-        let source = format!(
-            "{structure} #[kernel] fn {name}(out: &mut [f32], {parameter}) {{ out[global_id(0)] = 1.0; }}"
-        );
-        let path = file(&folder, &format!("{name}.rs"), &source);
-        let ran = usm(&["run", &path, "--arg", "f32:8", "--arg", "1", "--global", "8"]);
-        let message = format!("--arg: {described} cannot be written here: launch the kernel from a program");
-        ran.refused(&[&message]);
-    }
+    let source = format!(
+        "{structure} #[kernel] fn array(out: &mut [f32], by: &[Body]) {{ out[global_id(0)] = by[0].mass; }}"
+    );
+    let path = file(&folder, "array.rs", &source);
+    let ran = usm(&["run", &path, "--arg", "f32:8", "--arg", "1", "--global", "8"]);
+    let described = "`by`, an array of `Body`";
+    ran.refused(&[&format!("--arg: {described} cannot be written here: launch the kernel from a program")]);
+}
+
+#[test]
+fn tuples_and_structures_by_value_are_written_in_parentheses() {
+    let folder = folder("run_tuples");
+    let source = "#[derive(Structure)] #[repr(C)] struct Body { mass: f32, id: u32 }
+        #[kernel] fn fill(out: &mut [f32], by: Body, t: (f64, usize, i8)) {
+            let (a, n, b) = t;
+            let i = global_id(0);
+            out[i] = by.mass + by.id as f32 + a as f32 + n as f32 + b as f32 + t.0 as f32;
+        }";
+    let path = file(&folder, "fill.rs", source);
+    let run = |by: &str, tuple: &str| {
+        let words = ["--arg", "f32:8=0", "--arg", by, "--arg", tuple, "--global", "8", "--json"];
+        usm(&[&["run", &path][..], &words].concat())
+    };
+    let ran = run("(0.5,3)", "( 0.25, 7, -2 )");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()["ok"], true, "{}", ran.stdout);
+    run("(0.5,3)", "0.25,7,-2").refused(&["--arg", "(f64,u64,i8)", "`t`, a tuple `(f64, u64, i8)`"]);
+    run("(0.5,3)", "(1,7)").refused(&["\"(1,7)\" is not (f64,u64,i8)"]);
+    run("(0.5,3)", "(1,-7,2)").refused(&["(f64,u64,i8)"]);
+    run("0.5", "(1,7,2)").refused(&["(f32,u32)", "`by`, a structure `Body`"]);
 }
 
 #[test]

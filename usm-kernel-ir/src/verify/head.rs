@@ -103,7 +103,8 @@ impl Checker<'_> {
                     let values = kernel.fields(*first).map(|(_, values)| values).unwrap_or_default();
                     let is_field = |(id, (_, ty)): (&ValueId, &(String, Scalar))| {
                         let field = kernel.value(*id);
-                        field.ty == *ty && !field.is_size && fields_seen.insert(id.0)
+                        let may_be_size = structure.is_tuple();
+                        field.ty == *ty && (may_be_size || !field.is_size) && fields_seen.insert(id.0)
                     };
                     if values.len() != fields.len() || !values.iter().zip(fields).all(is_field) {
                         return refuse(format!("a structure `{name}` whose fields are no values in a row"));
@@ -116,7 +117,10 @@ impl Checker<'_> {
                 !word.is_empty() && word.chars().all(is_of_word)
             };
             let mut names = fields.iter().map(|(name, _)| name).chain([name]);
-            if fields.is_empty() || structure.padded().is_some() || !names.all(is_name) {
+            let types: Vec<Scalar> = fields.iter().map(|(_, ty)| *ty).collect();
+            let is_tuple = matches!(parameter, Parameter::Value(_)) && *structure == Structure::tuple(&types);
+            let has_layout = is_tuple || (structure.padded().is_none() && names.all(is_name));
+            if fields.is_empty() || !has_layout {
                 return refuse(format!("{name:?} with the fields {fields:?} is no structure"));
             }
         }

@@ -53,6 +53,7 @@ impl<B: Programmable> Argument<'_, B> {
             Content::Value(value) => Content::Value(*value),
             Content::Array(memory) => Content::Array(*memory),
             Content::Structure(fields, values) => Content::Structure(*fields, values.clone()),
+            Content::Literals(values) => Content::Literals(values.clone()),
         })
     }
 }

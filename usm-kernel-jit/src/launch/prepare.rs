@@ -3,7 +3,7 @@
 use usm_core::{Access, Event, Usage, UsmVec};
 use usm_kernel::backend::Programmable;
 use usm_kernel_ir::proof::Shape;
-use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Space};
+use usm_kernel_ir::{Array, ArrayId, Kernel, Literal, Parameter, Scalar, Space, Structure};
 
 use super::Launch;
 use crate::argument::{Argument, Content, Fields, Memory};
@@ -83,10 +83,26 @@ impl<B: Programmable> Launch<'_, B> {
                         values[id.0 as usize] = *literal;
                     }
                 }
+                (Parameter::Value(id), Content::Literals(fields)) => {
+                    let types: Vec<Scalar> = fields.iter().map(|field| field.ty).collect();
+                    let own = Structure::tuple(&types);
+                    let Some((structure, of_parameter)) = kernel.fields(*id) else {
+                        let ty = kernel.value(*id).ty;
+                        return Err(refuse_argument(&format!("a value of type {ty} is needed, not `{own}`")));
+                    };
+                    if !structure.fields.iter().map(|(_, ty)| ty).eq(&types) {
+                        return Err(refuse_argument(&format!("`{structure}` is needed, not `{own}`")));
+                    }
+                    for (id, literal) in of_parameter.into_iter().zip(fields) {
+                        values[id.0 as usize] = *literal;
+                    }
+                }
                 (Parameter::Value(id), Content::Value(literal)) => {
                     if let Some(structure) = kernel.structure(*parameter) {
-                        let name = &structure.name;
-                        return Err(refuse_argument(&format!("a structure `{name}` is needed, not a value")));
+                        let what = if structure.is_tuple() { "tuple" } else { "structure" };
+                        return Err(refuse_argument(&format!(
+                            "a {what} `{structure}` is needed, not a value"
+                        )));
                     }
                     let ty = kernel.value(*id).ty;
                     if literal.ty != ty {
@@ -116,7 +132,7 @@ impl<B: Programmable> Launch<'_, B> {
                 (Parameter::Value(_), Content::Array(_)) => {
                     return Err(refuse_argument("a value is needed, not an array"));
                 }
-                (Parameter::Array(_), Content::Value(_) | Content::Structure(..)) => {
+                (Parameter::Array(_), Content::Value(_) | Content::Structure(..) | Content::Literals(_)) => {
                     return Err(refuse_argument("an array is needed, not a value"));
                 }
             }
@@ -282,6 +298,7 @@ fn other_structure(
         position: 0,
         parameter: kernel.argument_name(*parameter).to_owned(),
         needed: match expected {
+            Some(expected) if expected.is_tuple() => expected.to_string(),
             Some(expected) => whole(&expected.name, (0..expected.fields.len()).map_while(of_text).collect()),
             None => own.to_owned(),
         },

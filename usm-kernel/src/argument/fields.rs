@@ -16,15 +16,31 @@ use crate::sharing::Sharing;
 pub struct Fields<S, T>(PhantomData<(S, T)>);
 
 /// The types of the fields of a structure: a tuple of one to sixteen.
-pub trait FieldTypes: Sealed + 'static {
+pub trait FieldTypes: Sealed + Copy + Send + Sync + 'static {
     /// The bytes of each field.
     const SIZES: &'static [usize];
+
+    /// Writes the bytes of each field, one after the other, to the start of `bytes`.
+    #[doc(hidden)]
+    fn write_bytes(&self, bytes: &mut [u8]);
 }
 
 macro_rules! field_types {
     ($first:ident $($ty:ident)*) => {
-        impl<$first: Pod, $($ty: Pod),*> FieldTypes for ($first, $($ty,)*) {
+        impl<$first: Pod + Send + Sync, $($ty: Pod + Send + Sync),*> FieldTypes for ($first, $($ty,)*) {
             const SIZES: &'static [usize] = &[size_of::<$first>(), $(size_of::<$ty>()),*];
+
+            #[allow(non_snake_case, reason = "each variable has the name of its type")]
+            fn write_bytes(&self, bytes: &mut [u8]) {
+                let ($first, $($ty,)*) = self;
+                let fields = [bytemuck::bytes_of($first), $(bytemuck::bytes_of($ty)),*];
+                let mut rest = bytes;
+                for field in fields {
+                    let (own, others) = rest.split_at_mut(field.len());
+                    own.copy_from_slice(field);
+                    rest = others;
+                }
+            }
         }
         field_types!($($ty)*);
     };

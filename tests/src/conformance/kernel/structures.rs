@@ -80,13 +80,28 @@ with_text! { MIXED mixed:
         }
     }
 
+    /// The layout of a tuple is the compiler's: each device gets its numbers one by one.
+    #[kernel]
+    pub(super) fn tupled(bodies: &mut [Body], by: (u8, f64, i16, f32, usize), one: (u32,), rest: u32) {
+        let i = global_id(0);
+        let (kind, mass, less, place, n) = by;
+        if i < n {
+            bodies[i].kind = bodies[i].kind ^ kind;
+            bodies[i].mass *= mass;
+            bodies[i].count += less as u16;
+            bodies[i].place = place + by.3;
+            bodies[i].id += one.0;
+            bodies[i].rest = rest + by.4 as u32;
+        }
+    }
+
     #[kernel]
     pub(super) fn picked(index: &[u32], bodies: &[Body], ids: &mut [u32]) {
         ids[global_id(0)] = bodies[index[global_id(0)] as u64].id;
     }
 }
 
-use mixed::{Body, moved, picked, shifted, turned};
+use mixed::{Body, moved, picked, shifted, tupled, turned};
 
 const ITEMS: usize = 40;
 
@@ -182,6 +197,31 @@ pub fn one_source_with_fields_of_several_types<B: Programmable>(fixture: &Fixtur
         let interpreted = launch.interpret(&arguments, &mut || true).expect("no fault").expect("an end");
         assert_eq!(interpreted[0], bytemuck::cast_slice::<Body, u8>(&wanted));
         launch.run(&arguments).expect("a launch").wait().expect("an end");
+        assert_eq!(array.read().expect("a view")[..], wanted[..]);
+    }
+    let mut wanted = bodies(3);
+    for b in &mut wanted[..23] {
+        b.kind ^= 129;
+        b.mass *= 0.5;
+        b.count = b.count.wrapping_sub(3);
+        b.place = -5.0;
+        b.id = b.id.wrapping_add(9);
+        b.rest = 11 + 23;
+    }
+    for ready in ready_in_every_format::<tupled, B, 1>(fixture.context) {
+        let by = (129, 0.5, -3, -2.5, 23);
+        let mut array = shared(&queue, &bodies(3));
+        let proof = items().proof(tupled, (&mut array, by, (9,), 11)).expect("arguments");
+        assert_eq!(proof, Proof::PROVEN);
+        items().check(tupled, (&mut array, by, (9,), 11)).expect("no fault");
+        items().run_on(&ready, tupled, (&mut array, by, (9,), 11)).expect("a launch").wait().expect("an end");
+        assert_eq!(array.read().expect("a view")[..], wanted[..]);
+        let mut array = shared(&queue, &bodies(3));
+        let by = Argument::tuple((129_u8, 0.5_f64, -3_i16, -2.5_f32, 23_u64));
+        let one = Argument::tuple((9_u32,));
+        let arguments = [Argument::write_structures(&mut array), by, one, Argument::value(11_u32)];
+        let function = text("tupled");
+        function.launch(&queue, &[ITEMS as u64]).run(&arguments).expect("a launch").wait().expect("an end");
         assert_eq!(array.read().expect("a view")[..], wanted[..]);
     }
     for ready in ready_in_every_format::<turned, B, 1>(fixture.context) {

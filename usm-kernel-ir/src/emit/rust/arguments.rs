@@ -116,8 +116,12 @@ impl Writer<'_> {
         if let Some(structure) = self.kernel.structure(Parameter::Value(id)) {
             let fields = self.fields(id);
             let types: String = fields.iter().map(|(.., ty)| format!("{ty}, ")).collect();
-            let name = &structure.name;
-            texts.argument(&format!("{path}::Fields<{name}, ({types})>"), &format!("(({types}),)"), name);
+            let (argument, view) = if structure.is_tuple() {
+                (format!("{path}::Tuple<({types})>"), format!("({types})"))
+            } else {
+                (format!("{path}::Fields<{}, ({types})>", structure.name), structure.name.clone())
+            };
+            texts.argument(&argument, &format!("(({types}),)"), &view);
             for (name, value, ty) in fields {
                 texts.parameter(name, &value, ty);
             }

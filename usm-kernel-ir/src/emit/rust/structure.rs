@@ -51,7 +51,9 @@ impl Writer<'_> {
         let fields = structure.fields.iter().zip(values);
         fields
             .map(|((name, ty), value)| {
-                (format!("__p{}", value.0), format!("__s{}.{name}", id.0), memory_type(*ty).into())
+                let is_size = self.kernel.value(value).is_size;
+                let ty = if is_size { "usize" } else { memory_type(*ty) };
+                (format!("__p{}", value.0), format!("__s{}.{name}", id.0), ty.into())
             })
             .collect()
     }
