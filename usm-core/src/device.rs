@@ -4,40 +4,48 @@ use core::fmt;
 
 use crate::Capabilities;
 
-/// The runtime of a handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum BackendKind {
-    /// Plain host memory.
-    Host,
-    /// The fault-injecting backend for tests.
-    Mock,
-    /// OpenCL with the USM extension.
-    OpenCl,
-    /// oneAPI Level Zero.
-    LevelZero,
-    /// The CUDA driver.
-    Cuda,
-    /// SYCL through the C library that dpctl ships.
-    Sycl,
-    /// AMD's HIP, the twin of the CUDA driver.
-    Hip,
+/// Makes [`BackendKind`] of one row for each runtime, so that no list of them lacks one.
+macro_rules! backend_kinds {
+    ($($(#[$page:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
+        /// The runtime of a handle.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum BackendKind {
+            $($(#[$page])* $kind = $number,)*
+        }
+
+        impl BackendKind {
+            /// Every runtime, in the order in which a device is looked for.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// The word used in selectors and in errors.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl BackendKind {
-    /// The word used in selectors and in errors.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Mock => "mock",
-            Self::OpenCl => "opencl",
-            Self::LevelZero => "level_zero",
-            Self::Cuda => "cuda",
-            Self::Sycl => "sycl",
-            Self::Hip => "hip",
-        }
-    }
+// In the order in which a device is looked for. The number is the runtime's in the handles of other
+// processes (`ipc.rs`), so it stays.
+backend_kinds! {
+    /// SYCL through the C library that dpctl ships.
+    Sycl = 5, "sycl";
+    /// oneAPI Level Zero.
+    LevelZero = 3, "level_zero";
+    /// The CUDA driver.
+    Cuda = 4, "cuda";
+    /// OpenCL with the USM extension.
+    OpenCl = 2, "opencl";
+    /// AMD's HIP, the twin of the CUDA driver.
+    Hip = 6, "hip";
+    /// Plain host memory.
+    Host = 0, "host";
+    /// The fault-injecting backend for tests.
+    Mock = 1, "mock";
 }
 
 impl fmt::Display for BackendKind {

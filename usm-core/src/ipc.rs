@@ -47,15 +47,6 @@ impl IpcHandle {
     pub const BYTES: usize = 24 + NATIVE_BYTES + LIFE_BYTES;
 
     const MAGIC: [u8; 4] = *b"usm2";
-    const BACKENDS: [BackendKind; 7] = [
-        BackendKind::Host,
-        BackendKind::Mock,
-        BackendKind::OpenCl,
-        BackendKind::LevelZero,
-        BackendKind::Cuda,
-        BackendKind::Sycl,
-        BackendKind::Hip,
-    ];
 
     /// The runtime that made the handle; another one cannot open it.
     #[must_use]
@@ -93,8 +84,7 @@ impl IpcHandle {
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&Self::MAGIC);
-        let backend = Self::BACKENDS.iter().position(|candidate| *candidate == self.backend);
-        bytes[4] = backend.map_or(u8::MAX, |index| index as u8);
+        bytes[4] = self.backend as u8;
         bytes[5] = self.kind as u8;
         bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
@@ -113,7 +103,7 @@ impl IpcHandle {
         if let Some(byte) = (0..4).find(|byte| whole[*byte] != Self::MAGIC[*byte]) {
             return Err(bad(byte).into());
         }
-        let backend = Self::BACKENDS.get(usize::from(whole[4])).ok_or(bad(4))?;
+        let backend = BackendKind::ALL.iter().find(|kind| **kind as u8 == whole[4]).ok_or(bad(4))?;
         let kind = AllocKind::ALL.into_iter().find(|kind| *kind as u8 == whole[5]).ok_or(bad(5))?;
         if let Some(byte) = (6..8).find(|byte| whole[*byte] != 0) {
             return Err(bad(byte).into());

@@ -95,17 +95,9 @@ impl Selector {
     }
 }
 
+/// The runtime of a word. SYCL's stands before that of the runtime below it, and is read apart.
 fn backend_word(word: &str) -> Option<BackendKind> {
-    [
-        BackendKind::Host,
-        BackendKind::Mock,
-        BackendKind::OpenCl,
-        BackendKind::LevelZero,
-        BackendKind::Cuda,
-        BackendKind::Hip,
-    ]
-    .into_iter()
-    .find(|backend| backend.name() == word)
+    BackendKind::ALL.iter().copied().find(|kind| *kind != BackendKind::Sycl && kind.name() == word)
 }
 
 fn type_word(word: &str) -> Option<DeviceType> {
