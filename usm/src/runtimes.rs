@@ -10,16 +10,6 @@ use crate::{Attempt, OpenError, Reason};
 /// The environment variable with the selector that is used when none is given.
 pub const DEVICE_VARIABLE: &str = "USM_DEVICE";
 
-/// The order in which a device is looked for.
-const ORDER: [BackendKind; 6] = [
-    BackendKind::Sycl,
-    BackendKind::LevelZero,
-    BackendKind::Cuda,
-    BackendKind::OpenCl,
-    BackendKind::Hip,
-    BackendKind::Host,
-];
-
 /// Runtimes, each opened when it is first asked for a device.
 ///
 /// [`runtimes`] has those of this build. A value of one's own has backends of the caller's too:
@@ -56,7 +46,9 @@ impl Runtimes {
     /// which a device is looked for.
     #[must_use]
     pub fn new() -> Self {
-        Self(ORDER.map(Runtime::of).into())
+        // A program that wants the mock adds it.
+        let kinds = BackendKind::ALL.iter().copied().filter(|kind| *kind != BackendKind::Mock);
+        Self(kinds.map(Runtime::of).collect())
     }
 
     /// Adds a backend of the caller's. `name` is the first part of its selectors: `mine:gpu:0`. It
@@ -147,8 +139,8 @@ impl Runtimes {
     }
 
     /// The device that is used when none is named: that of `USM_DEVICE` where it is set and not
-    /// empty, else the first GPU, accelerator or other device of the first runtime that has one, of
-    /// SYCL, Level Zero, CUDA, OpenCL and the host.
+    /// empty, else the first GPU, accelerator or other device of the first runtime that has one,
+    /// without HIP and backends of the caller's.
     ///
     /// # Errors
     /// As for [`device`](Self::device), and [`OpenError::NotUnicode`].
