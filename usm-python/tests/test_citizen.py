@@ -131,7 +131,6 @@ def test_an_array_of_members_has_a_text(np):
 
 def test_backends_lists_runtimes_and_reasons():
     rows = {row["name"]: row for row in usm.backends()}
-    assert set(rows) == {"sycl", "level_zero", "cuda", "opencl", "hip", "host"}
     for row in rows.values():
         assert list(row) == ["name", "compiled", "found", "library", "error", "devices"]
         assert row["compiled"] and (row["devices"] == [] or row["error"] is None) and (row["found"] or row["error"])

@@ -64,7 +64,7 @@ impl PyDevice {
         self.0.info.driver_version.as_str()
     }
 
-    /// The runtime: `"host"`, `"sycl"`, `"opencl"`, `"level_zero"`, `"cuda"` or `"hip"`.
+    /// The runtime's name in `usm.backends()`: `"host"`, `"cuda"` and so on.
     #[getter]
     fn backend(&self) -> &'static str {
         self.0.info.backend.name()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use usm::{Absence, OpenError, OpenRuntime, Runtimes};
+use usm::{Absence, OpenError, OpenRuntime, Runtime, Runtimes};
 use usm_core::backend::{Dyn, DynDevice, EventOps};
 use usm_core::ends::ForkOnce;
 use usm_core::{
@@ -145,15 +145,22 @@ impl Entry {
 /// listed.
 struct RuntimeState {
     runtimes: Runtimes,
-    /// In the order of [`LISTED`].
-    entries: [ForkOnce<Vec<Arc<Entry>>>; LISTED.len()],
+    /// In the order of the runtimes.
+    entries: Vec<ForkOnce<Vec<Arc<Entry>>>>,
 }
 
-/// The runtimes with listed devices, in this order; the host follows. HIP was never run on an AMD
-/// GPU, so it is opened only on request: by a selector, by memory declared as ROCm's, or by a list
-/// of all devices.
-const LISTED: [BackendKind; 5] =
-    [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
+impl RuntimeState {
+    /// The runtime of a kind, and its devices.
+    fn of(&self, kind: BackendKind) -> Option<(&Runtime, &ForkOnce<Vec<Arc<Entry>>>)> {
+        self.runtimes.iter().zip(&self.entries).find(|(runtime, _)| runtime.kind() == Some(kind))
+    }
+
+    /// The runtimes with lists of devices; the host has one device.
+    fn iter_without_host(&self) -> impl Iterator<Item = (BackendKind, &Runtime)> {
+        let kinds = self.runtimes.iter().filter_map(|runtime| Some((runtime.kind()?, runtime)));
+        kinds.filter(|(kind, _)| *kind != BackendKind::Host)
+    }
+}
 
 static KNOWN: ForkOnce<RuntimeState> = ForkOnce::new();
 
@@ -260,14 +267,15 @@ fn known(py: Python<'_>) -> &'static RuntimeState {
     // thread that waited for the lock with the interpreter held would block the first one.
     let path = library_path(py).map_err(|error| error.to_string());
     let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
-    KNOWN.get_or_make(|| RuntimeState { runtimes, entries: Default::default() })
+    KNOWN.get_or_make(|| {
+        let entries = runtimes.iter().map(|_| ForkOnce::new()).collect();
+        RuntimeState { runtimes, entries }
+    })
 }
 
-/// The devices of a [`LISTED`] runtime. Opens it.
+/// The devices of a runtime. Opens it.
 fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
-    let state = known(py);
-    let place = LISTED.iter().zip(&state.entries).find(|(candidate, _)| **candidate == kind);
-    let Some(((_, cell), runtime)) = place.zip(state.runtimes.get(kind)) else { return &[] };
+    let Some((runtime, cell)) = known(py).of(kind) else { return &[] };
     // The runtime is opened, and waited for, without the interpreter.
     let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
     if let Some(entries) = cell.get() {
@@ -286,16 +294,16 @@ fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
 
 /// The devices of an opened runtime.
 fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
-    let place = LISTED.iter().position(|candidate| *candidate == kind);
-    let cell = KNOWN.get().zip(place).and_then(|(state, place)| state.entries[place].get());
-    cell.map_or(&[], Vec::as_slice)
+    let entries = KNOWN.get().and_then(|state| state.of(kind)?.1.get());
+    entries.map_or(&[], Vec::as_slice)
 }
 
-/// The usable devices: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's
-/// if it was opened, then the host, which always works. An absent native runtime is no failure:
-/// SYCL reaches the same devices.
+/// The usable devices of all runtimes in their order, then the host, which always works. An absent
+/// native runtime is no failure: SYCL reaches the same devices. HIP was never run on an AMD GPU, so
+/// it is opened only on request: by a selector, by memory declared as ROCm's, or by a list of all
+/// devices.
 pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
-    let devices = LISTED.into_iter().flat_map(move |kind| match kind {
+    let devices = known(py).iter_without_host().flat_map(move |(kind, _)| match kind {
         BackendKind::Hip => open_entries(kind),
         _ => entries_of(py, kind),
     });
@@ -324,7 +332,7 @@ pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
 /// Refuses a forked child whose parent was opening a runtime, or had opened one, before this one
 /// was opened: a list of devices would lack those of this one.
 pub(crate) fn check_all_listed(py: Python<'_>) -> PyResult<()> {
-    for runtime in LISTED.iter().filter_map(|kind| known(py).runtimes.get(*kind)) {
+    for (_, runtime) in known(py).iter_without_host() {
         if let Err(Absence::Failed(error)) = py.detach(|| runtime.devices())
             && error.kind == ErrorKind::Forked
         {
@@ -336,9 +344,8 @@ pub(crate) fn check_all_listed(py: Python<'_>) -> PyResult<()> {
 
 /// The opened library, for destructors: opens nothing and raises nothing.
 pub(crate) fn sycl_if_open() -> Option<Dpctl> {
-    let state = KNOWN.get()?;
-    state.entries[0].get()?;
-    let runtime = state.runtimes.get(LISTED[0])?;
+    let (runtime, entries) = KNOWN.get()?.of(BackendKind::Sycl)?;
+    entries.get()?;
     runtime.devices().ok()?;
     runtime.backend()?.downcast_ref::<Dpctl>().copied()
 }
