@@ -10,7 +10,12 @@ struct Member {
     /// The members that it needs.
     needs: Vec<&'static str>,
     has_features: bool,
+    /// Whether it connects a runtime: it needs the toolkit of runtimes, and no more of usm-core.
+    is_runtime: bool,
 }
+
+/// The line by which a crate of a runtime needs the toolkit, and nothing else of usm-core.
+const TOOLKIT: &str = "\nusm-core = { workspace = true, features = [\"driver\"] }\n";
 
 /// The folders of all members, as the manifest of the workspace lists them.
 pub(crate) fn folders(root: &str) -> Vec<&str> {
@@ -44,6 +49,14 @@ pub(crate) fn with_features() -> impl Iterator<Item = &'static str> {
     all().iter().filter(|member| member.has_features).map(|member| member.name)
 }
 
+/// The published crates of runtimes, sorted.
+pub(crate) fn runtimes() -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        all().iter().filter(|member| member.is_runtime).map(|member| member.name).collect();
+    names.sort_unstable();
+    names
+}
+
 fn all() -> &'static [Member] {
     static ALL: OnceLock<Vec<Member>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -63,6 +76,7 @@ fn all() -> &'static [Member] {
                     name,
                     needs: names.iter().copied().filter(|one| needs.contains(one)).collect(),
                     has_features: text.contains("\n[features]\n"),
+                    is_runtime: text.contains(TOOLKIT),
                 }
             })
             .collect()
@@ -86,7 +100,7 @@ fn needs(manifest: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{folders, needs, published, with_features};
+    use super::{folders, needs, published, runtimes, with_features};
 
     #[test]
     fn each_crate_comes_after_those_that_it_needs() {
@@ -101,6 +115,8 @@ mod tests {
             assert!(place(first) < place(second), "{all:?}");
         }
         assert!(!all.iter().any(|name| ["usm-python", "tests", "xtask"].contains(name)), "{all:?}");
+        assert_eq!(runtimes()[..2], ["usm-cuda", "usm-level-zero"]);
+        assert!(!runtimes().iter().any(|name| ["usm", "usm-array", "usm-core"].contains(name)));
         assert!(with_features().any(|name| name == "usm-kernel-jit"));
         assert!(!with_features().any(|name| name == "usm-kernel-macros"));
     }
