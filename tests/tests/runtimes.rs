@@ -3,12 +3,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use usm_core::backend::DeviceOps;
-use usm_core::backend::Dyn;
-use usm_core::{AllocKind, Backend, Context, DeviceInfo};
-use usm_cuda::Cuda;
+use usm_core::backend::{DeviceOps, Dyn};
+use usm_core::{AllocKind, Backend, BackendKind, Context, DeviceInfo};
 use usm_opencl::OpenCl;
-use usm_sycl::Dpctl;
 use usm_tests::programs::{Driver, run_all};
 use usm_tests::{Fixture, Provider, conformance_suite, skip};
 
@@ -52,48 +49,56 @@ impl Provider for OpenClRuntime {
 /// would be known there, and might start where a block of this test ends.
 static SHARED_CONTEXT: Mutex<()> = Mutex::new(());
 
-/// On the first device that has USM memory, behind the erased backend as in Python and the command
-/// line. Its calls are those of the backend inside; OpenCL runs the suite without it.
-fn on_a_shared_context<B: Backend + Send + Sync + 'static>(
-    backend: usm_core::Result<B>,
-    case: impl FnOnce(Fixture<'_, Dyn>),
-) -> Result<(), String> {
-    let backend = Dyn::new(backend.map_err(|error| error.to_string())?);
+/// On the first device that has USM memory, behind the erased backend, opened as Python and the
+/// command do. Its calls are those of the backend inside; OpenCL runs the suite without it.
+fn on_a_shared_context(kind: BackendKind, case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+    let runtime = usm::runtimes().get(kind).ok_or("not a runtime of the facade")?;
+    runtime.devices().map_err(ToString::to_string)?;
+    let backend = runtime.backend().ok_or("no backend")?;
     let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
-    case(Fixture {
-        context: &context(&backend)?,
-        other: &context(&backend)?,
-        separate: false,
-        failing: None,
-    });
+    case(Fixture { context: &context(backend)?, other: &context(backend)?, separate: false, failing: None });
     Ok(())
 }
 
-struct SyclRuntime;
+/// The suite on runtimes of the facade.
+macro_rules! suites {
+    ($($name:ident: $kind:ident;)*) => {
+        $(
+            struct $kind;
 
-impl Provider for SyclRuntime {
-    type Backend = Dyn;
-    const RUNTIME: &'static str = "sycl";
+            impl Provider for $kind {
+                type Backend = Dyn;
+                const RUNTIME: &'static str = BackendKind::$kind.name();
 
-    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        on_a_shared_context(Dpctl::load(), case)
-    }
+                fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+                    on_a_shared_context(BackendKind::$kind, case)
+                }
+            }
+
+            conformance_suite!($name, $kind);
+        )*
+
+        const ERASED: &[BackendKind] = &[$(BackendKind::$kind),*];
+    };
 }
 
-struct CudaRuntime;
-
-impl Provider for CudaRuntime {
-    type Backend = Dyn;
-    const RUNTIME: &'static str = "cuda";
-
-    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        on_a_shared_context(Cuda::load(), case)
-    }
+suites! {
+    sycl: Sycl;
+    cuda: Cuda;
 }
-
 conformance_suite!(opencl, OpenClRuntime);
-conformance_suite!(sycl, SyclRuntime);
-conformance_suite!(cuda, CudaRuntime);
+
+/// `conformance.rs` has the suite for the host and the mock, `level_zero` and `cuda_on_host` (HIP
+/// too) for drivers that execute on the host.
+const OTHERS: [BackendKind; 5] =
+    [BackendKind::OpenCl, BackendKind::Host, BackendKind::Mock, BackendKind::LevelZero, BackendKind::Hip];
+
+#[test]
+fn every_runtime_has_the_suite() {
+    for kind in BackendKind::ALL {
+        assert!(ERASED.contains(kind) || OTHERS.contains(kind), "{kind}");
+    }
+}
 
 struct OnOpenCl {
     backend: OpenCl,
