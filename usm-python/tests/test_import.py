@@ -157,16 +157,18 @@ def test_every_runtime_that_could_have_the_device_is_listed_with_its_reason():
             usm.Device("gpu")
         except usm.DeviceError as error:
             print(error)
+        print(*[backend["name"] for backend in usm.backends() if backend["name"] not in ("sycl", "hip")])
         """,
         USM_OPENCL_LIBRARY=nowhere,
         USM_LEVEL_ZERO_LIBRARY=nowhere,
         USM_CUDA_LIBRARY=nowhere,
     )
-    start, *reasons = out.split(": ", 1)[1].split("; ")
-    assert out.startswith('no device matches "gpu": level_zero: ') and nowhere in start, out
-    assert [reason.split(":")[0] for reason in reasons] == ["cuda", "opencl", "host"], out
-    assert all(nowhere in reason for reason in reasons[:2]), out
-    assert reasons[2] == "host: no such device, it has host:host:0"
+    error, names = out.splitlines()
+    start, _, reasons = error.partition(": ")
+    reasons = reasons.split("; ")
+    assert start == 'no device matches "gpu"' and [reason.split(":")[0] for reason in reasons] == names.split(), out
+    assert sum(nowhere in reason for reason in reasons) == 3, out
+    assert reasons[-1] == "host: no such device, it has host:host:0"
 
 
 def test_usm_device_names_the_default():
