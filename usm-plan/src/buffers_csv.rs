@@ -7,7 +7,8 @@ use usm_pool::{Buffer, Error as PlanError, Problem};
 
 use crate::error::{Error, Result};
 use crate::model::Hints;
-use crate::table::{self, Row, number};
+use crate::number::number;
+use crate::table::{self, Row};
 use crate::units;
 
 const COLUMNS: [&str; 6] = ["id", "lower", "upper", "size", "alignment", "gaps"];

@@ -9,7 +9,8 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 use crate::buffers_csv::Buffers;
 use crate::error::{Error, Result, read_file};
 use crate::model::Hints;
-use crate::table::{self, number};
+use crate::number::number;
+use crate::table;
 
 const OP: usize = 0;
 const INPUTS: usize = 1;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::{Hints, Input, Model};
 use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
-pub use crate::table::number;
+pub use crate::number::number;
 
 /// The name of an input in messages; `-` is standard input.
 pub fn called(path: &Path) -> &Path {

@@ -17,6 +17,7 @@ pub mod graph_json;
 pub mod input;
 pub mod json;
 pub mod model;
+mod number;
 pub mod onnx;
 pub mod outcome;
 pub mod proof;

@@ -8,6 +8,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::error::{Error, Result};
 use crate::model::Hints;
+use crate::number::number;
 
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
@@ -113,18 +114,6 @@ impl<'a, const N: usize> Row<'a, N> {
     pub(crate) fn numbers(self, column: usize) -> Result<Vec<u64>> {
         let parts = self.text(column).split(';').map(str::trim).filter(|part| !part.is_empty());
         parts.map(|part| number(part).map_err(|reason| self.error(column, reason))).collect()
-    }
-}
-
-/// A whole number of at most 64 bits.
-pub fn number(text: &str) -> Result<u64, String> {
-    // The standard library also takes a plus sign.
-    match text.parse() {
-        Ok(value) if !text.starts_with('+') => Ok(value),
-        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Err(format!("{text} is above {}", u64::MAX))
-        }
-        _ => Err(format!("{text:?} is not a whole number")),
     }
 }
 

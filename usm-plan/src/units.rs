@@ -1,6 +1,6 @@
 //! Numbers of bytes with units: read from users, and shown to them.
 
-use crate::table::number;
+use crate::number::number;
 
 /// Each is 1024 times the one before it, from 1024 bytes.
 const BINARY: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
