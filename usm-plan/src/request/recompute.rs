@@ -6,20 +6,10 @@ use usm_pool::planner::recompute::{
 use usm_pool::{Graph, Options, Queue};
 
 use super::Refusal;
+use super::fields::{Field, Recompute};
 use crate::Outcome;
 use crate::error::Error;
-use crate::field::Field;
 use crate::graph_json;
-
-/// The request for a curve of peak against time.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "a caller says all of it")]
-pub struct Recompute {
-    /// One graph within this many bytes, instead of the curve.
-    pub budget: Option<u64>,
-    /// Bytes that a copy to another memory, or back, moves in one unit of cost; none for no copies.
-    pub bytes_per_cost: Option<f64>,
-}
 
 /// A request that was checked for a plan.
 #[derive(Clone, Copy, Debug)]

@@ -2,57 +2,40 @@
 
 use usm_pool::Queue;
 
+use super::fields::{Field, Refuser};
 use super::source::Form;
 use super::{MOST_THREADS, Refusal, Request};
-use crate::field::Field;
 use crate::model::Input;
 use crate::units;
 
 const LIFETIMES: &str = "buffers have lifetimes, which only an in-order queue keeps; give a graph";
 const OPERATORS: &str = "buffers have no operators; give a graph";
-const ONE_VALUE: &str = "it is for one value of each dimension; a plan for all is made here";
-const ONE_PLAN: &str = "it is for one plan; each point of a curve is a graph of its own";
-const OWN_MEMORIES: &str = "the graph has memories of its own, and a plan says how each is used";
-const ONE_MEMORY: &str = "a proof is about one memory and the dependencies of the data alone";
 
 fn refuse(field: Field, reason: impl Into<String>) -> Result<(), Refusal> {
     Err(Refusal::new(field, reason))
 }
 
-/// Refuses the first of these fields that the request sets, with one reason for all.
-fn refuse_first(request: &Request, fields: &[Field], reason: &str) -> Result<(), Refusal> {
-    match fields.iter().find(|field| is_set(request, **field)) {
-        Some(field) => refuse(*field, reason),
-        None => Ok(()),
+impl Refuser {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::EveryValue => "it is for one value of each dimension; a plan for all is made here",
+            Self::Memories => "the graph has memories of its own, and a plan says how each is used",
+            Self::NoEdges => "it needs ordering edges; give their number",
+            Self::Proof => "a proof is about one memory and the dependencies of the data alone",
+            Self::Recompute => "it is for one plan; each point of a curve is a graph of its own",
+        }
     }
-}
 
-/// Whether a request sets a field that some plans refuse.
-fn is_set(request: &Request, field: Field) -> bool {
-    match field {
-        Field::Capacity => request.capacity.is_some(),
-        Field::DeviceMemory => request.device_memory.is_some(),
-        Field::MaxAlloc => request.max_alloc.is_some(),
-        Field::OrderingEdges => request.ordering_edges.is_some(),
-        Field::KeepCriticalPath => request.keep_critical_path,
-        Field::Reorder => request.reorder,
-        Field::Curve => request.curve,
-        Field::Compare => request.compare,
-        Field::Proof => request.proof,
-        Field::CurveRecompute => request.recompute.is_some(),
-        // Every plan may have these.
-        Field::Input
-        | Field::Queue
-        | Field::Strategy
-        | Field::TimeLimit
-        | Field::Threads
-        | Field::Alignment
-        | Field::Dims
-        | Field::Values
-        | Field::KeepOrder
-        | Field::Views
-        | Field::Budget
-        | Field::BytesPerCost => false,
+    /// Refuses the first field of the request that has no meaning beside this.
+    fn refuse(self, request: &Request) -> Result<(), Refusal> {
+        let is_refused = |field: &&Field| {
+            let (is_set, refusers) = request.refusers(**field);
+            is_set && refusers.contains(&self)
+        };
+        match Field::ALL.iter().find(is_refused) {
+            Some(field) => refuse(*field, self.reason()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -67,23 +50,13 @@ pub(super) fn contradictions(request: &Request) -> Result<(), Refusal> {
     }
     if let Some(recompute) = &request.recompute {
         recompute.check_rate()?;
-        let fields = [
-            Field::Capacity,
-            Field::DeviceMemory,
-            Field::MaxAlloc,
-            Field::Proof,
-            Field::Curve,
-            Field::Compare,
-        ];
-        refuse_first(request, &fields, ONE_PLAN)?;
+        Refuser::Recompute.refuse(request)?;
     }
     if request.proof {
-        let fields = [Field::DeviceMemory, Field::MaxAlloc, Field::OrderingEdges];
-        refuse_first(request, &fields, ONE_MEMORY)?;
+        Refuser::Proof.refuse(request)?;
     }
     if request.ordering_edges.is_none() {
-        let fields = [Field::KeepCriticalPath, Field::Curve];
-        refuse_first(request, &fields, "it needs ordering edges; give their number")?;
+        Refuser::NoEdges.refuse(request)?;
     }
     let out_of_order = request.queue == Queue::OutOfOrder;
     if request.ordering_edges.is_some() && !out_of_order {
@@ -124,40 +97,16 @@ pub(super) fn misfits(request: &Request, form: Form) -> Result<(), Refusal> {
 
 /// Refuses fields that have no meaning for a plan of every value.
 pub(super) fn every_value(request: &Request) -> Result<(), Refusal> {
-    let fields = [
-        Field::Capacity,
-        Field::DeviceMemory,
-        Field::MaxAlloc,
-        Field::OrderingEdges,
-        Field::Reorder,
-        Field::Proof,
-        Field::Compare,
-        Field::CurveRecompute,
-    ];
-    refuse_first(request, &fields, ONE_VALUE)
+    Refuser::EveryValue.refuse(request)
 }
 
 /// Refuses fields that have no meaning for the content of an input.
 pub(super) fn content(request: &Request, input: &Input) -> Result<(), Refusal> {
     match input {
         Input::Buffers(_) => table(request),
-        Input::Graph(model) if !model.graph.memories().is_empty() => memories(request),
+        Input::Graph(model) if !model.graph.memories().is_empty() => Refuser::Memories.refuse(request),
         Input::Graph(_) => Ok(()),
     }
-}
-
-/// Refuses fields that have no meaning for a graph with memories of its own.
-fn memories(request: &Request) -> Result<(), Refusal> {
-    let fields = [
-        Field::Capacity,
-        Field::DeviceMemory,
-        Field::MaxAlloc,
-        Field::Proof,
-        Field::Curve,
-        Field::Compare,
-        Field::CurveRecompute,
-    ];
-    refuse_first(request, &fields, OWN_MEMORIES)
 }
 
 /// Refuses fields that have no meaning for a table of buffers.
