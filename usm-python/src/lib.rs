@@ -58,11 +58,13 @@ mod _usm {
     #[pymodule_export]
     use crate::nrt::window::_nrt_window;
     #[pymodule_export]
+    use crate::plan::PyPlan;
+    #[pymodule_export]
     use crate::plan::arena::PyArena;
     #[pymodule_export]
     use crate::plan::recompute::PyRecomputeCurve;
     #[pymodule_export]
-    use crate::plan::{PyPlan, plan};
+    use crate::plan::request::plan;
     #[pymodule_export]
     use crate::process::command::_run_command;
     #[pymodule_export]

@@ -11,12 +11,19 @@ use usm_plan::usm_pool::planner::recompute::Curve;
 use usm_plan::usm_pool::{Options, Strategy, svg};
 use usm_plan::{Error, Watch as _};
 
+use crate::plan::request::time_limit;
 use crate::plan::watch::Watch;
 use crate::plan::{PyPlan, refused};
 use crate::storage::snapshot::named;
-use crate::text::argument;
+use crate::text::argument::{self, numbers};
 use crate::text::error::Class;
 use crate::text::html::bundle;
+
+numbers! {
+    budget = "budget": Option<u64>, "a number of bytes, not negative,";
+    bytes_per_cost = "bytes_per_cost": Option<f64>, "a number of bytes in one unit of cost";
+    point = "point": usize, "the number of a point";
+}
 
 /// Peak against added time: points that each are a graph of their own.
 #[pyclass(frozen, module = "usm", name = "RecomputeCurve")]
@@ -48,9 +55,9 @@ impl PyPlan {
     fn recompute_curve(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = argument::budget)] budget: Option<u64>,
-        #[pyo3(from_py_with = argument::bytes_per_cost)] bytes_per_cost: Option<f64>,
-        #[pyo3(from_py_with = argument::time_limit)] time_limit: Option<f64>,
+        #[pyo3(from_py_with = budget)] budget: Option<u64>,
+        #[pyo3(from_py_with = bytes_per_cost)] bytes_per_cost: Option<f64>,
+        #[pyo3(from_py_with = time_limit)] time_limit: Option<f64>,
     ) -> PyResult<PyRecomputeCurve> {
         let start = Instant::now();
         let limit = time_limit.map(Duration::try_from_secs_f64).transpose();
@@ -104,7 +111,7 @@ impl PyRecomputeCurve {
     fn graph<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = argument::point)] point: usize,
+        #[pyo3(from_py_with = point)] point: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(point_found) = self.curve.points.get(point) else {
             let reason = format!("point: {point} of {} points", self.curve.points.len());

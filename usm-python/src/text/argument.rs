@@ -127,38 +127,34 @@ pub(crate) fn conversion_error(py: Python<'_>, error: PyErr, ours: impl FnOnce()
     if of_conversion { ours() } else { error }
 }
 
-/// Readers of arguments that are numbers: function, argument, type, and the accepted values.
+/// Readers of arguments that are numbers: function, argument, type, and the accepted values. A file
+/// has those of its own functions; the ones below have several users.
 macro_rules! numbers {
     ($($read:ident = $name:literal: $type:ty, $fits:literal;)*) => {
         $(
             #[doc = concat!("Reads the argument `", $name, "`.")]
             pub(crate) fn $read(value: &Bound<'_, PyAny>) -> PyResult<$type> {
-                value.extract().map_err(|error: PyErr| number_error($name, value, error, $fits))
+                value.extract().map_err(|error: PyErr| {
+                    $crate::text::argument::number_error($name, value, error, $fits)
+                })
             }
         )*
     };
 }
 
+pub(crate) use numbers;
+
 numbers! {
     address = "address": usize, "an address";
     alignment = "alignment": usize, "a number of bytes, 0 or a power of two,";
-    device_memory = "device_memory": Option<u64>, "a number of bytes, not negative,";
-    max_alloc = "max_alloc": Option<u64>, "a number of bytes, not negative,";
-    ordering_edges = "ordering_edges": Option<usize>, "a number that is not negative or None";
-    budget = "budget": Option<u64>, "a number of bytes, not negative,";
     bytes = "bytes": usize, "a number of bytes, not negative,";
-    bytes_per_cost = "bytes_per_cost": Option<f64>, "a number of bytes in one unit of cost";
-    capacity = "capacity": Option<u64>, "a number of bytes, not negative,";
     keep = "keep": Option<usize>, "a number of records, not negative,";
     limit = "limit": Option<usize>, "a number of bytes, not negative,";
     ndim = "ndim": u32, "a number of dimensions from 1 to 3";
-    plan_alignment = "alignment": Option<u64>, "a number of bytes, a power of two,";
-    point = "point": usize, "the number of a point";
     pointer = "pointer": usize, "an address";
     records = "records": usize, "a number of records, not negative,";
     size = "size": usize, "a number of bytes, not negative,";
     threads = "threads": usize, "a number of threads";
-    time_limit = "time_limit": Option<f64>, "a number of seconds";
     timeout = "timeout": f64, "a number of seconds";
 }
 
