@@ -92,9 +92,10 @@ impl Options {
             reorder,
             threads,
             device_memory,
-            rest @ ..,
+            max_alloc,
+            ordering_edges,
+            keep_critical_path,
         ] = words;
-        let [max_alloc, ordering_edges, keep_critical_path] = rest;
         Ok(Self {
             size,
             queue,
@@ -138,7 +139,6 @@ impl Options {
             time_limit: some(self.time_limit).map(Duration::from_millis),
             threads: number(Field::Threads, self.threads.max(1))?,
             alignment: some(self.alignment),
-            every_value: EveryValue::OfDimensions,
             reorder: flag(Field::Reorder, self.reorder)?,
             device_memory: some(self.device_memory),
             max_alloc: some(self.max_alloc),
@@ -147,7 +147,16 @@ impl Options {
                 edges => Some(edges),
             },
             keep_critical_path: flag(Field::KeepCriticalPath, self.keep_critical_path)?,
-            ..Request::default()
+            // The README says why the options have none of these.
+            dims: Vec::new(),
+            every_value: EveryValue::OfDimensions,
+            values: Vec::new(),
+            keep_order: false,
+            views: true,
+            curve: false,
+            compare: false,
+            proof: false,
+            recompute: None,
         };
         request.check_fields()?;
         Ok(request)
@@ -238,4 +247,31 @@ unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize>
         return Err(Error::bad(format!("byte {at} is part of a field {reason}")).in_field(name));
     }
     Ok(known_words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../include/usm_plan.h");
+
+    /// The members of the options in the header, all of 64 bits.
+    fn members() -> Vec<&'static str> {
+        let (_, text) = HEADER.split_once("typedef struct usm_plan_options {\n").unwrap();
+        let (text, _) = text.split_once("} usm_plan_options;").unwrap();
+        let member = |line: &'static str| Some(line.trim().strip_prefix("uint64_t ")?.split_once(';')?.0);
+        text.lines().map(|line| member(line).expect(line)).collect()
+    }
+
+    #[test]
+    fn the_words_of_options_are_the_members_of_the_header() {
+        let members = members();
+        let mut words: Vec<u64> = (0..).take(members.len()).collect();
+        words[0] = size_of_val(&words[..]) as u64;
+        // SAFETY: the first word has the size.
+        let options = unsafe { Options::read(words.as_ptr().cast()) }.unwrap();
+        let each = members.iter().zip(words).map(|(name, word)| format!("{name}: {word}"));
+        let text = format!("Options {{ {} }}", each.collect::<Vec<_>>().join(", "));
+        assert_eq!(format!("{options:?}"), text);
+    }
 }
