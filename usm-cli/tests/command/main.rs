@@ -17,6 +17,7 @@ mod onnx_stated;
 mod onnx_views;
 mod page;
 mod plan;
+mod plan_fields;
 mod plan_parts;
 mod plan_proof;
 mod plan_recompute;
