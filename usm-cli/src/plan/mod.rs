@@ -26,7 +26,7 @@ use crate::output;
 use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
-use arguments::{StrategyArgument, first_given};
+use arguments::first_given;
 use session::Session;
 
 /// Runs the command.
@@ -142,13 +142,7 @@ fn refuse(arguments: &Arguments, is_table: bool) -> Result<()> {
         let reason = "it is for one plan; each point of a curve is a graph of its own";
         refuse(first_given(check.into_iter().chain(one)), reason)?;
     } else if arguments.check.is_some() {
-        let unused_options = [
-            ("--strategy", !matches!(arguments.strategy, StrategyArgument::Auto)),
-            ("--capacity", arguments.capacity.is_some()),
-            ("--time-limit", arguments.time_limit.is_some()),
-            ("--compare", arguments.compare),
-            ("--run", arguments.run),
-        ];
+        let unused_options = [("--run", arguments.run)];
         let unused_option = first_given(unused_options.into_iter().chain(arguments.of_one_plan()));
         refuse(unused_option, "--check makes no plan")?;
     }

@@ -127,6 +127,10 @@ fn options_that_a_proof_is_not_about_are_refused() {
     usm(&["plan", &input, "--proof", &proof, "--device-memory", "5"])
         .refused(&["--device-memory", "one memory"]);
     usm(&["plan", &input, "--check", &proof, "--max-alloc", "5"]).refused(&["--max-alloc", "one memory"]);
+    for option in ["--strategy=search", "--capacity=5", "--time-limit=5", "--compare"] {
+        let name = option.split('=').next().unwrap();
+        usm(&["plan", &input, "--check", &input, option]).refused(&[name, "makes no plan"]);
+    }
     usm(&["plan", &input, "--check", &proof, "--svg", "a.svg"]).refused(&["--svg", "makes no plan"]);
     usm(&["plan", &input, "--check", &proof, "--proof", &proof]).refused(&["--proof", "cannot be used"]);
     let graph = file(&folder, "graph.json", r#"{"tensors": [], "ops": []}"#);

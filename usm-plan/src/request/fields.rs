@@ -193,6 +193,8 @@ pub(super) enum Refuser {
     NoEdges,
     /// A proof of the bound.
     Proof,
+    /// The check of a proof.
+    ProofCheck,
     /// A curve of peak against time.
     Recompute,
 }
@@ -200,23 +202,23 @@ pub(super) enum Refuser {
 impl Request {
     /// Whether the request sets a field, and what refuses the field then.
     pub(super) fn refusers(&self, field: Field) -> (bool, &'static [Refuser]) {
-        use Refuser::{EveryValue, Memories, NoEdges, Proof, Recompute};
+        use Refuser::{EveryValue, Memories, NoEdges, Proof, ProofCheck, Recompute};
         match field {
-            Field::Capacity => (self.capacity.is_some(), &[EveryValue, Memories, Recompute]),
+            Field::Strategy => (self.strategy != Strategy::Auto, &[ProofCheck]),
+            Field::Capacity => (self.capacity.is_some(), &[EveryValue, Memories, ProofCheck, Recompute]),
+            Field::TimeLimit => (self.time_limit.is_some(), &[ProofCheck]),
             Field::Reorder => (self.reorder, &[EveryValue]),
             Field::DeviceMemory => (self.device_memory.is_some(), &[EveryValue, Memories, Proof, Recompute]),
             Field::MaxAlloc => (self.max_alloc.is_some(), &[EveryValue, Memories, Proof, Recompute]),
             Field::OrderingEdges => (self.ordering_edges.is_some(), &[EveryValue, Proof]),
             Field::KeepCriticalPath => (self.keep_critical_path, &[NoEdges]),
             Field::Curve => (self.curve, &[Memories, NoEdges, Recompute]),
-            Field::Compare => (self.compare, &[EveryValue, Memories, Recompute]),
+            Field::Compare => (self.compare, &[EveryValue, Memories, ProofCheck, Recompute]),
             Field::Proof => (self.proof, &[EveryValue, Memories, Recompute]),
             Field::CurveRecompute => (self.recompute.is_some(), &[EveryValue, Memories]),
             // Every plan may have these.
             Field::Input
             | Field::Queue
-            | Field::Strategy
-            | Field::TimeLimit
             | Field::Threads
             | Field::Alignment
             | Field::Dims

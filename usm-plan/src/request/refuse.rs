@@ -22,12 +22,13 @@ impl Refuser {
             Self::Memories => "the graph has memories of its own, and a plan says how each is used",
             Self::NoEdges => "it needs ordering edges; give their number",
             Self::Proof => "a proof is about one memory and the dependencies of the data alone",
+            Self::ProofCheck => "the check of a proof makes no plan",
             Self::Recompute => "it is for one plan; each point of a curve is a graph of its own",
         }
     }
 
     /// Refuses the first field of the request that has no meaning beside this.
-    fn refuse(self, request: &Request) -> Result<(), Refusal> {
+    pub(super) fn refuse(self, request: &Request) -> Result<(), Refusal> {
         let is_refused = |field: &&Field| {
             let (is_set, refusers) = request.refusers(**field);
             is_set && refusers.contains(&self)

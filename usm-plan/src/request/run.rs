@@ -10,6 +10,7 @@ use usm_pool::planner::recompute::Curve;
 use usm_pool::report::compare;
 use usm_pool::{Options, Plan, Problem, Strategy};
 
+use super::fields::Refuser;
 use super::source::{Form, RangeConstraints};
 use super::{EveryValue, Job, Request, refuse};
 use crate::clock::{Clock, StopReason};
@@ -126,9 +127,11 @@ impl Job {
     /// Replays a proof for the source, without the code of the search.
     ///
     /// # Errors
-    /// The first line of the proof that proves nothing, and an input that cannot be read.
+    /// The first line of the proof that proves nothing, an input that cannot be read, and fields of
+    /// a search.
     pub fn check_proof(self, text: &str, proof: &Path, watch: &dyn Watch) -> Result<proof::ProvenBound> {
         let Self { request, source } = self;
+        Refuser::ProofCheck.refuse(&request)?;
         let file = source.0.name();
         watch.stage(Stage::Reading);
         let remark = |remark: &str| watch.remark(remark);
