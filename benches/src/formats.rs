@@ -1,5 +1,5 @@
-//! The sample kernels built from SPIR-V and from OpenCL C, on the runtimes that take both: the
-//! basis of each backend's choice.
+//! The sample kernels built from SPIR-V and from OpenCL C, on the runtimes that take both. A backend
+//! prefers the format that is faster here.
 
 use std::hint::black_box;
 
@@ -14,8 +14,8 @@ use crate::row::Row;
 
 const N: usize = 1 << 18;
 const GROUP: u64 = 256;
-/// Bytes that each item of histogram counts.
-const COUNTED: u64 = 256;
+/// Bytes that each item of the histogram counts.
+const BYTES_PER_ITEM: u64 = 256;
 /// Rows and columns of each matrix.
 const SIDE: u64 = 128;
 
@@ -85,7 +85,7 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
     compare("reduce", &mut || reduce(one), &mut || reduce(two));
 
     let values = UsmVec::<u8, Device, B>::from_slice(queue, &vec![7; N])?;
-    let range = NdRange::new([N as u64 / COUNTED], [GROUP])?;
+    let range = NdRange::new([N as u64 / BYTES_PER_ITEM], [GROUP])?;
     let counts = || UsmVec::<u32, Device, B>::zeroed(queue, BINS);
     let (mut a, mut b) = (counts()?, counts()?);
     let (one, two) = both!(queue);

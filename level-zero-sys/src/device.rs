@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_void};
 
-use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::macros::{handle, tagged_default, ze_enum, ze_flags};
 use crate::structure::*;
 
 handle!(ze_device_handle_t, "A device or a part of one (sub-device).");
@@ -124,7 +124,7 @@ pub struct ze_device_properties_t {
     pub name: [c_char; ZE_MAX_DEVICE_NAME],
 }
 
-structure!(ze_device_properties_t, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES);
+tagged_default!(ze_device_properties_t, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES);
 
 /// Answer of `zeDeviceGetComputeProperties`; sizes in work-items, local memory in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ pub struct ze_device_compute_properties_t {
     pub subGroupSizes: [u32; ZE_SUBGROUPSIZE_COUNT],
 }
 
-structure!(ze_device_compute_properties_t, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES);
+tagged_default!(ze_device_compute_properties_t, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES);
 
 /// Answer of `zeDeviceGetModuleProperties`.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ pub struct ze_device_module_properties_t {
     pub nativeKernelSupported: ze_native_kernel_uuid_t,
 }
 
-structure!(ze_device_module_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES);
+tagged_default!(ze_device_module_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES);
 
 /// Answer of `zeDeviceGetMemoryProperties`; size in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +177,7 @@ pub struct ze_device_memory_properties_t {
     pub name: [c_char; ZE_MAX_DEVICE_NAME],
 }
 
-structure!(ze_device_memory_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES);
+tagged_default!(ze_device_memory_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES);
 
 /// Answer of `zeDeviceGetMemoryAccessProperties`.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +192,7 @@ pub struct ze_device_memory_access_properties_t {
     pub sharedSystemAllocCapabilities: ze_memory_access_cap_flags_t,
 }
 
-structure!(ze_device_memory_access_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES);
+tagged_default!(ze_device_memory_access_properties_t, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES);
 
 /// Answer of `zeDeviceGetCommandQueueGroupProperties`; pattern size in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,7 @@ pub struct ze_command_queue_group_properties_t {
     pub numQueues: u32,
 }
 
-structure!(ze_command_queue_group_properties_t, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES);
+tagged_default!(ze_command_queue_group_properties_t, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES);
 
 /// Answer of `zeDeviceGetP2PProperties`.
 #[derive(Clone, Copy, Debug)]
@@ -216,4 +216,4 @@ pub struct ze_device_p2p_properties_t {
     pub flags: ze_device_p2p_property_flags_t,
 }
 
-structure!(ze_device_p2p_properties_t, ZE_STRUCTURE_TYPE_DEVICE_P2P_PROPERTIES);
+tagged_default!(ze_device_p2p_properties_t, ZE_STRUCTURE_TYPE_DEVICE_P2P_PROPERTIES);

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use crate::error::Error;
-use crate::macros::{handle, structure, ze_flags};
+use crate::macros::{handle, tagged_default, ze_flags};
 use crate::structure::*;
 use crate::version::ze_api_version_t;
 
@@ -69,7 +69,7 @@ pub struct ze_driver_properties_t {
     pub driverVersion: u32,
 }
 
-structure!(ze_driver_properties_t, ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES);
+tagged_default!(ze_driver_properties_t, ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES);
 
 /// Answer of `zeDriverGetIpcProperties`.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ pub struct ze_driver_ipc_properties_t {
     pub flags: ze_ipc_property_flags_t,
 }
 
-structure!(ze_driver_ipc_properties_t, ZE_STRUCTURE_TYPE_DRIVER_IPC_PROPERTIES);
+tagged_default!(ze_driver_ipc_properties_t, ZE_STRUCTURE_TYPE_DRIVER_IPC_PROPERTIES);
 
 /// Argument of `zeInitDrivers`.
 #[derive(Clone, Copy, Debug)]
@@ -91,4 +91,4 @@ pub struct ze_init_driver_type_desc_t {
     pub flags: ze_init_driver_type_flags_t,
 }
 
-structure!(ze_init_driver_type_desc_t, ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC);
+tagged_default!(ze_init_driver_type_desc_t, ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC);

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::macros::{handle, structure, ze_flags};
+use crate::macros::{handle, tagged_default, ze_flags};
 use crate::structure::*;
 
 handle!(ze_event_pool_handle_t, "An event pool.");
@@ -49,7 +49,7 @@ pub struct ze_event_pool_desc_t {
     pub count: u32,
 }
 
-structure!(ze_event_pool_desc_t, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC);
+tagged_default!(ze_event_pool_desc_t, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC);
 
 /// Argument of `zeEventCreate`.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ pub struct ze_event_desc_t {
     pub wait: ze_event_scope_flags_t,
 }
 
-structure!(ze_event_desc_t, ZE_STRUCTURE_TYPE_EVENT_DESC);
+tagged_default!(ze_event_desc_t, ZE_STRUCTURE_TYPE_EVENT_DESC);
 
 /// Argument of `zeEventCounterBasedCreate`.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub struct ze_event_counter_based_desc_t {
     pub wait: ze_event_scope_flags_t,
 }
 
-structure!(ze_event_counter_based_desc_t, ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC);
+tagged_default!(ze_event_counter_based_desc_t, ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC);
 
 /// Start and end of a command, in ticks of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

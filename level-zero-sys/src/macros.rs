@@ -98,7 +98,7 @@ macro_rules! handle {
 }
 
 /// `Default` for a tagged structure: its tag, no chain, zeros elsewhere.
-macro_rules! structure {
+macro_rules! tagged_default {
     ($name:ident, $tag:ident) => {
         impl Default for $name {
             fn default() -> Self {
@@ -116,4 +116,4 @@ macro_rules! structure {
     };
 }
 
-pub(crate) use {handle, structure, ze_enum, ze_flags};
+pub(crate) use {handle, tagged_default, ze_enum, ze_flags};

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_void};
 
-use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::macros::{handle, tagged_default, ze_enum, ze_flags};
 use crate::structure::*;
 
 handle!(ze_context_handle_t, "A context: the scope of every allocation.");
@@ -122,7 +122,7 @@ pub struct ze_context_desc_t {
     pub flags: ze_context_flags_t,
 }
 
-structure!(ze_context_desc_t, ZE_STRUCTURE_TYPE_CONTEXT_DESC);
+tagged_default!(ze_context_desc_t, ZE_STRUCTURE_TYPE_CONTEXT_DESC);
 
 /// Argument of `zeMemAllocDevice` and `zeMemAllocShared`.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ pub struct ze_device_mem_alloc_desc_t {
     pub ordinal: u32,
 }
 
-structure!(ze_device_mem_alloc_desc_t, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC);
+tagged_default!(ze_device_mem_alloc_desc_t, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC);
 
 /// Argument of `zeMemAllocHost` and `zeMemAllocShared`.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +145,7 @@ pub struct ze_host_mem_alloc_desc_t {
     pub flags: ze_host_mem_alloc_flags_t,
 }
 
-structure!(ze_host_mem_alloc_desc_t, ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC);
+tagged_default!(ze_host_mem_alloc_desc_t, ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC);
 
 /// Chained to an allocation above `maxMemAllocSize`.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,10 @@ pub struct ze_relaxed_allocation_limits_exp_desc_t {
     pub flags: ze_relaxed_allocation_limits_exp_flags_t,
 }
 
-structure!(ze_relaxed_allocation_limits_exp_desc_t, ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC);
+tagged_default!(
+    ze_relaxed_allocation_limits_exp_desc_t,
+    ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC
+);
 
 /// Answer of `zeMemGetAllocProperties`; page size in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +172,7 @@ pub struct ze_memory_allocation_properties_t {
     pub pageSize: u64,
 }
 
-structure!(ze_memory_allocation_properties_t, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES);
+tagged_default!(ze_memory_allocation_properties_t, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES);
 
 /// Chained to the query of a driver's properties: the abilities of `zeMemFreeExt`.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +183,7 @@ pub struct ze_driver_memory_free_ext_properties_t {
     pub freePolicies: ze_driver_memory_free_policy_ext_flags_t,
 }
 
-structure!(ze_driver_memory_free_ext_properties_t, ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES);
+tagged_default!(ze_driver_memory_free_ext_properties_t, ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES);
 
 /// Argument of `zeMemFreeExt`.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +194,7 @@ pub struct ze_memory_free_ext_desc_t {
     pub freePolicy: ze_driver_memory_free_policy_ext_flags_t,
 }
 
-structure!(ze_memory_free_ext_desc_t, ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC);
+tagged_default!(ze_memory_free_ext_desc_t, ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC);
 
 /// Handle of an allocation for another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +212,7 @@ pub struct ze_external_memory_export_desc_t {
     pub flags: ze_external_memory_type_flags_t,
 }
 
-structure!(ze_external_memory_export_desc_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC);
+tagged_default!(ze_external_memory_export_desc_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC);
 
 /// Chained to a property query: the file descriptor.
 #[derive(Clone, Copy, Debug)]
@@ -221,7 +224,7 @@ pub struct ze_external_memory_export_fd_t {
     pub fd: i32,
 }
 
-structure!(ze_external_memory_export_fd_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_FD);
+tagged_default!(ze_external_memory_export_fd_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_FD);
 
 /// Chained to an allocation made from a file descriptor.
 #[derive(Clone, Copy, Debug)]
@@ -233,4 +236,4 @@ pub struct ze_external_memory_import_fd_t {
     pub fd: i32,
 }
 
-structure!(ze_external_memory_import_fd_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD);
+tagged_default!(ze_external_memory_import_fd_t, ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_FD);

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_void};
 
-use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::macros::{handle, tagged_default, ze_enum, ze_flags};
 use crate::structure::*;
 
 handle!(ze_module_handle_t, "A module: device code of one program.");
@@ -61,7 +61,7 @@ pub struct ze_module_desc_t {
     pub pConstants: *const ze_module_constants_t,
 }
 
-structure!(ze_module_desc_t, ZE_STRUCTURE_TYPE_MODULE_DESC);
+tagged_default!(ze_module_desc_t, ZE_STRUCTURE_TYPE_MODULE_DESC);
 
 /// Argument of `zeKernelCreate`.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub struct ze_kernel_desc_t {
     pub pKernelName: *const c_char,
 }
 
-structure!(ze_kernel_desc_t, ZE_STRUCTURE_TYPE_KERNEL_DESC);
+tagged_default!(ze_kernel_desc_t, ZE_STRUCTURE_TYPE_KERNEL_DESC);
 
 /// A kernel's identifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub struct ze_kernel_properties_t {
     pub uuid: ze_kernel_uuid_t,
 }
 
-structure!(ze_kernel_properties_t, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES);
+tagged_default!(ze_kernel_properties_t, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES);
 
 /// Chained to `zeKernelGetProperties`.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ pub struct ze_kernel_preferred_group_size_properties_t {
     pub preferredMultiple: u32,
 }
 
-structure!(
+tagged_default!(
     ze_kernel_preferred_group_size_properties_t,
     ZE_STRUCTURE_TYPE_KERNEL_PREFERRED_GROUP_SIZE_PROPERTIES
 );

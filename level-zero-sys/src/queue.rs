@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::macros::{handle, tagged_default, ze_enum, ze_flags};
 use crate::structure::*;
 
 handle!(ze_command_queue_handle_t, "A command queue.");
@@ -68,7 +68,7 @@ pub struct ze_command_queue_desc_t {
     pub priority: ze_command_queue_priority_t,
 }
 
-structure!(ze_command_queue_desc_t, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC);
+tagged_default!(ze_command_queue_desc_t, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC);
 
 /// Argument of `zeCommandListCreate`.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ pub struct ze_command_list_desc_t {
     pub flags: ze_command_list_flags_t,
 }
 
-structure!(ze_command_list_desc_t, ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC);
+tagged_default!(ze_command_list_desc_t, ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC);
 
 /// Argument of `zeFenceCreate`.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ pub struct ze_fence_desc_t {
     pub flags: ze_fence_flags_t,
 }
 
-structure!(ze_fence_desc_t, ZE_STRUCTURE_TYPE_FENCE_DESC);
+tagged_default!(ze_fence_desc_t, ZE_STRUCTURE_TYPE_FENCE_DESC);
 
 /// A box of a copy: origin and width in bytes along X, rows along Y, slices along Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

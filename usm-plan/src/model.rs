@@ -28,9 +28,10 @@ pub struct Model {
     pub reordered: Option<Reordered>,
     /// A bound on the peak of every order, if the reader searched for one.
     pub every_order: Option<OrderBound>,
-    /// The plans in the file, if it has them. Nothing is searched then.
+    /// The plans in the file, if it has them. The planner searches for none then.
     pub planned: Option<PlanSet>,
-    /// The place of an operator without a cost, if others have one: its time is not known.
+    /// The place in the file of the first operator without a cost, if others have one. The time of
+    /// the whole graph is not known then.
     pub missing_cost: Option<String>,
 }
 
@@ -49,16 +50,21 @@ pub struct Hints<'a> {
     pub dims: Vec<(String, u64)>,
     /// Values of inputs of an ONNX file, by name, as text: one number each.
     pub values: Vec<(String, String)>,
-    /// Whether the operators of an ONNX file keep their order.
+    /// Whether the operators of an ONNX file keep the order of the file; false lets the reader
+    /// choose an order with a lower peak.
     pub keep_order: bool,
-    /// Sets of operators that a search for the order may visit, if not the usual number.
+    /// Maximum number of search states of that choice; `None` stands for `Effort::USUAL`.
     pub order_sets: Option<u64>,
-    /// Whether every result of an ONNX file has bytes of its own: no views, and no constants.
+    /// Whether every result of an ONNX file has bytes of its own. Otherwise a result may be a view
+    /// of another tensor or a constant.
     pub no_views: bool,
-    /// Whether the plan is for a queue without order, so that none is chosen.
+    /// Whether the queue runs operators out of order, so that the reader chooses no order.
     pub out_of_order: bool,
-    /// Whether an unknown key of a graph.json is refused, not remarked.
+    /// Whether an unknown key of a graph.json is an error; otherwise it is a remark.
     pub known_keys_only: bool,
+    /// Called regularly while the reader chooses an order; true ends this search with the best order
+    /// so far.
+    pub stop: Option<&'a dyn Fn() -> bool>,
     /// Receives remarks: unused columns and keys, lifetimes that differ.
     pub remark: Option<&'a dyn Fn(&str)>,
 }

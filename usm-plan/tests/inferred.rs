@@ -142,7 +142,7 @@ fn what_does_not_depend_on_the_data_is_a_constant() {
     // A plan for every value has no constants that depend on the value.
     let range = vec![("N".to_owned(), Range { low: 1, high: 64, step: 1 })];
     let hints = Hints { keep_order: true, ..Hints::default() };
-    let text = onnx::with_dims(&model(graph, Vec::new()), &hints, &range).unwrap();
+    let text = onnx::to_ranged_graph_json(&model(graph, Vec::new()), &hints, &range).unwrap();
     let file: serde_json::Value = serde_json::from_str(&text).unwrap();
     let ops: Vec<&str> =
         file["ops"].as_array().unwrap().iter().filter_map(|op| op["name"].as_str()).collect();
@@ -372,4 +372,38 @@ fn inputs_without_a_size_are_refused_by_their_kind() {
         };
         refused(&graph, Vec::new(), &["input \"x\"", what]);
     }
+}
+
+/// Ctrl-C reaches the search for an order, which takes the most time of a reader.
+#[test]
+fn the_search_for_an_order_can_be_stopped() {
+    // Each result joins two earlier ones, so that no simple order is surely the best.
+    let mut graph = GraphProto {
+        input: vec![value("v0", FLOAT, &["3"]), value("v1", FLOAT, &["5"])],
+        ..GraphProto::default()
+    };
+    for k in 2..24_usize {
+        let inputs = [format!("v{}", k * 7 % (k - 1)), format!("v{}", k * 5 % k)];
+        let join = node("Concat", &[&inputs[0], &inputs[1]], &[&format!("v{k}")]);
+        graph.node.push(with(join, "axis", int(0)));
+        graph.node.push(node("Exp", &[&format!("v{k}")], &[&format!("y{k}")]));
+    }
+    graph.output.push(result("y23"));
+    let calls = core::cell::Cell::new(0_u64);
+    let count = |limit: u64| {
+        calls.set(0);
+        let stop = || {
+            calls.set(calls.get() + 1);
+            calls.get() > limit
+        };
+        let read =
+            onnx::parse(&model(graph.clone(), Vec::new()), &Hints { stop: Some(&stop), ..Hints::default() });
+        let order = read.unwrap().reordered.expect("an order");
+        assert!(order.peak <= order.peak_before);
+        calls.get()
+    };
+    let all = count(u64::MAX);
+    assert!(all > 2, "{all}");
+    let few = count(0);
+    assert!(few < all, "{few} of {all}");
 }

@@ -17,7 +17,7 @@ proptest! {
     #[test]
     fn another_order_is_the_same_graph_and_never_worse(graph in graphs(14)) {
         let found = reorder(&graph, InPlace::Never).expect("order");
-        prop_assert!(found.bound <= found.given);
+        prop_assert!(found.peak <= found.peak_before);
         let reordered = graph.reordered(&found.order).expect("topological");
         let mut options = Options::default();
         options.nodes = 200;
@@ -57,17 +57,17 @@ fn real_graphs_gain_from_a_better_order() {
         let bound = found.every_order.expect("no loops");
         let ordered = graph.reordered(&found.order).expect("an order");
         verify::order_bound(&ordered, &bound).expect("a proof");
-        assert!(bound.bytes <= found.bound);
+        assert!(bound.bytes <= found.peak);
         println!(
             "{name:40} {:>5} {:>12} -> {:>12}  {:.3}, least {:.4}  {searched:.2?} {:.2?}",
             graph.ops().len(),
-            found.given,
-            found.bound,
-            found.bound as f64 / found.given as f64,
-            bound.bytes as f64 / found.bound as f64,
+            found.peak_before,
+            found.peak,
+            found.peak as f64 / found.peak_before as f64,
+            bound.bytes as f64 / found.peak as f64,
             begin.elapsed() - searched,
         );
-        gained += usize::from(found.bound < found.given);
+        gained += usize::from(found.peak < found.peak_before);
     }
     assert!(gained > 0, "some order of some real graph is better than the given one");
 }

@@ -163,7 +163,7 @@ fn chains_that_read_one_result_have_the_least_peak() {
         let least = least_peak(&graph);
         let found = reorder_within(&graph, InPlace::Never, &without_search()).expect("order");
         let bound = found.every_order.expect("no loops");
-        assert_eq!((found.bound, bound.bytes), (least, least), "{case}: {bound:?} {graph:?}");
+        assert_eq!((found.peak, bound.bytes), (least, least), "{case}: {bound:?} {graph:?}");
         let ordered = graph.reordered(&found.order).expect("an order");
         verify::order_bound(&ordered, &bound).expect("a proof");
         let above = OrderBound::new(least + 1, OrderCertificate::SeriesParallel);
@@ -189,7 +189,7 @@ fn small_graphs_have_the_least_peak_without_a_search() {
             let found = reorder_within(&graph, InPlace::Never, &without_search()).expect("order");
             let bound = found.every_order.expect("no loops");
             assert!(
-                bound.bytes <= least && least <= found.bound,
+                bound.bytes <= least && least <= found.peak,
                 "{case} {results:?}: {bound:?} {least} {graph:?}"
             );
             let ordered = graph.reordered(&found.order).expect("an order");
@@ -198,11 +198,11 @@ fn small_graphs_have_the_least_peak_without_a_search() {
             let above = OrderBound::new(least + 1, OrderCertificate::SeriesParallel);
             let refused = verify::order_bound(&ordered, &above);
             assert!(matches!(refused, Err(Violation::Field { .. })), "{case}: {refused:?}");
-            proven += usize::from(bound.bytes == found.bound);
-            least_met += usize::from(least == found.bound);
+            proven += usize::from(bound.bytes == found.peak);
+            least_met += usize::from(least == found.peak);
             direct += usize::from(bound.certificate == OrderCertificate::SeriesParallel);
             if results == Results::Apart {
-                assert_eq!((found.bound, bound.bytes), (least, least), "{case} {graph:?}");
+                assert_eq!((found.peak, bound.bytes), (least, least), "{case} {graph:?}");
             }
         }
         println!("{results:?}: {cases} graphs, {least_met} least, {proven} proven, {direct} directly");
@@ -222,12 +222,12 @@ fn large_graphs_are_proven_in_time() {
         let ordered = graph.reordered(&found.order).expect("an order");
         verify::order_bound(&ordered, &bound).expect("a proof");
         if results == Results::Apart {
-            assert_eq!(found.bound, bound.bytes, "{ops}");
+            assert_eq!(found.peak, bound.bytes, "{ops}");
         }
         println!(
             "{ops} {results:?}: {} -> {}, bound {}, {searched:.2?} {:.2?}",
-            found.given,
-            found.bound,
+            found.peak_before,
+            found.peak,
             bound.bytes,
             start.elapsed() - searched
         );
@@ -252,7 +252,7 @@ fn a_result_of_many_branches_ends_with_the_last_of_them() {
     let found = reorder_within(&graph, InPlace::Never, &without_search()).expect("order");
     let bound = found.every_order.expect("no loops");
     let ordered = graph.reordered(&found.order).expect("an order");
-    assert_eq!((found.bound, verify::order_bound(&ordered, &bound)), (bound.bytes, Ok(())));
+    assert_eq!((found.peak, verify::order_bound(&ordered, &bound)), (bound.bytes, Ok(())));
     // The widest branch needs the shared result, its own two, and nothing else before it.
     assert_eq!(bound.bytes, 60 + 370 + 14);
 }

@@ -79,9 +79,12 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         );
     }
     if let Some(order_found) = reorder {
-        let what =
-            if order_found.bound < order_found.given { "new order of the operators" } else { "as given" };
-        row("order", format!("{what}, bound {} before", output::bytes(order_found.given)));
+        let what = if order_found.peak < order_found.peak_before {
+            "new order of the operators"
+        } else {
+            "as given"
+        };
+        row("order", format!("{what}, bound {} before", output::bytes(order_found.peak_before)));
         if !outcome.is_best_order() {
             let bound = every_order.as_ref().map_or_else(
                 || "whether another is lower is not known".to_owned(),

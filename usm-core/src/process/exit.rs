@@ -220,7 +220,7 @@ fn end(status: Option<c_int>) {
     // A second thread that calls `exit` then runs this hook again, and waits above.
     register();
     if STAGE.load(Ordering::Relaxed) == FORKED {
-        return status.map_or((), |status| system::leave_child(status));
+        return status.map_or((), |status| system::exit_forked_child(status));
     }
     if TIMED_OUT.load(Ordering::Relaxed) {
         return leave(status);
@@ -287,7 +287,7 @@ fn write_warning(late_members: &[Arc<Member>], most: Duration) {
 /// Ends the process without the runtimes' handlers, if its status is known.
 fn leave(status: Option<c_int>) {
     if let Some(status) = status {
-        system::leave(status);
+        system::exit_process(status);
     }
 }
 

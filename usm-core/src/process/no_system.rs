@@ -11,6 +11,6 @@ pub(super) fn standard_error(write: impl FnOnce(&mut io::Stderr) -> io::Result<(
     write(&mut io::stderr())
 }
 
-pub(super) fn leave(_: c_int) {}
+pub(super) fn exit_process(_: c_int) {}
 
-pub(super) fn leave_child(_: c_int) {}
+pub(super) fn exit_forked_child(_: c_int) {}

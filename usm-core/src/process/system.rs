@@ -63,20 +63,18 @@ pub(super) fn register(at_exit: fn(Option<c_int>)) {
     let _ = unsafe { atexit(hook) };
 }
 
-/// Keeps this code's file loaded, because registered functions must not be unloaded.
+/// Keeps the library or program with this code loaded: the C library will call its functions.
 ///
 /// Asks the loader once: a child that was forked while another thread was in the loader must not
 /// enter it.
 pub(super) fn keep_loaded() {
-    static KEPT: AtomicBool = AtomicBool::new(false);
-    if KEPT.swap(true, Ordering::Relaxed) {
+    static IS_KEPT: AtomicBool = AtomicBool::new(false);
+    if IS_KEPT.swap(true, Ordering::Relaxed) {
         return;
     }
-    const LAZY: c_int = 1;
-    #[cfg(target_os = "linux")]
-    const STAYS: c_int = LAZY | 4 | 0x1000;
-    #[cfg(not(target_os = "linux"))]
-    const STAYS: c_int = LAZY | 0x10 | 0x80;
+    const RTLD_LAZY: c_int = 1;
+    const RTLD_NOLOAD: c_int = if cfg!(target_os = "linux") { 4 } else { 0x10 };
+    const RTLD_NODELETE: c_int = if cfg!(target_os = "linux") { 0x1000 } else { 0x80 };
     let mut info = MaybeUninit::<SymbolInfo>::uninit();
     // SAFETY: the function takes any address; there is space for the answer.
     if unsafe { dladdr(hook as *const c_void, info.as_mut_ptr()) } != 0 {
@@ -84,7 +82,7 @@ pub(super) fn keep_loaded() {
         let info = unsafe { info.assume_init() };
         // SAFETY: the file with this name is already loaded, so no initialiser runs; for a program
         // without a name nothing is found.
-        let _ = unsafe { dlopen(info.file, STAYS) };
+        let _ = unsafe { dlopen(info.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) };
     }
 }
 
@@ -98,7 +96,7 @@ pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) ->
 /// Ends a child of a fork. The C library made the locks of its streams anew, so flushing needs no
 /// other thread. A new thread could wait for ever, for a lock of the loader that a thread of the
 /// parent held.
-pub(super) fn leave_child(status: c_int) -> ! {
+pub(super) fn exit_forked_child(status: c_int) -> ! {
     // SAFETY: a null stream means all streams.
     let _ = unsafe { fflush(ptr::null_mut()) };
     // SAFETY: ends the process, so no code runs afterwards.
@@ -106,7 +104,7 @@ pub(super) fn leave_child(status: c_int) -> ! {
 }
 
 /// Flushes the streams of the C library, unless one of them is locked, and ends the process.
-pub(super) fn leave(status: c_int) -> ! {
+pub(super) fn exit_process(status: c_int) -> ! {
     let (sender, receiver) = mpsc::channel();
     let flush = move || {
         // SAFETY: a null stream means all streams.

@@ -1,9 +1,9 @@
-//! The C structures of `dlpack.h` 1.3. Only this file has unsafe code.
+//! The C structures of `dlpack.h` 1.3. Within `dlpack`, all unsafe code is in this file.
 //!
 //! [`OwnedTensor`] owns a tensor that was taken from a capsule and calls the deleter exactly once.
-//! [`export`] makes a tensor that owns any value. The host renames capsules: after it takes
-//! ownership the capsule is named [`USED_VERSIONED`] or [`USED_LEGACY`], and the capsule's own
-//! destructor must do nothing.
+//! [`export`] makes a tensor that owns any value. A consumer that takes the tensor of a capsule
+//! renames the capsule to [`USED_VERSIONED`] or [`USED_LEGACY`]; the destructor of a capsule with
+//! such a name must do nothing.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::marker::PhantomData;
@@ -251,8 +251,9 @@ impl<T: Structure> OwnedTensor<T> {
 
     /// Reads and checks the tensor.
     ///
-    /// [`ProtocolError::BadMajor`], before any field behind the version is read; see
-    /// [`RawTensor::validate`].
+    /// # Errors
+    /// [`ProtocolError::BadMajor`] for another major version, before any field behind the version
+    /// is read; the errors of [`RawTensor::validate`].
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, and only
         // `drop` calls it.

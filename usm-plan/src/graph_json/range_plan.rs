@@ -88,7 +88,7 @@ impl RangePlan {
         ranges: &[(String, Dimension)],
         options: &Options<'_>,
     ) -> Result<Self> {
-        let text = onnx::with_dims(bytes, hints, ranges)?;
+        let text = onnx::to_ranged_graph_json(bytes, hints, ranges)?;
         let hints = Hints { dims: Vec::new(), ..hints.clone() };
         Self::of_graph(text.as_bytes(), &hints, &[], options, false)
     }

@@ -14,7 +14,7 @@ use crate::model::{Hints, Model};
 
 /// Maximum number of concatenations that are tried one by one. If there are more, either all are in
 /// place or none.
-const LOOKED_AT: usize = 128;
+const MAX_SINGLE_TRIALS: usize = 128;
 
 /// Builds the graph with the lowest heaviest cut. An out-of-order queue has no order; its
 /// concatenations are copies.
@@ -27,12 +27,12 @@ pub(super) fn choose(
     if hints.out_of_order {
         return Ok(plain.into());
     }
-    let plain = ordered(plain, hints)?;
+    let plain = find_order(plain, hints)?;
     if joins.is_empty() {
         return Ok(plain.model);
     }
     // A graph with loops keeps its order.
-    let better = plain.model.reordered.as_ref().filter(|reorder| reorder.bound < reorder.given);
+    let better = plain.model.reordered.as_ref().filter(|reorder| reorder.peak < reorder.peak_before);
     let order = better.map(|reorder| reorder.order.as_slice());
     let cut = |joins: &[&Join]| {
         let graph = build(joins)?;
@@ -43,41 +43,45 @@ pub(super) fn choose(
         heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)
     };
     let mut choice: Vec<&Join> = joins.iter().collect();
-    if cut(&choice)? > plain.bound {
+    if cut(&choice)? > plain.peak {
         choice.clear();
-        let mut least = plain.bound;
-        for join in joins.iter().take(LOOKED_AT) {
+        let mut least = plain.peak;
+        for join in joins.iter().take(MAX_SINGLE_TRIALS) {
             choice.push(join);
-            let bound = cut(&choice)?;
-            if bound > least {
+            let peak = cut(&choice)?;
+            if peak > least {
                 choice.pop();
             } else {
-                least = bound;
+                least = peak;
             }
         }
     }
-    let joined_model = ordered(build(&choice)?, hints)?;
-    Ok(if joined_model.bound <= plain.bound { joined_model.model } else { plain.model })
+    let joined_model = find_order(build(&choice)?, hints)?;
+    Ok(if joined_model.peak <= plain.peak { joined_model.model } else { plain.model })
 }
 
-/// A graph in its order, and its heaviest cut.
+/// A graph in its order, and the peak of the tensors that are live together in it.
 struct OrderedModel {
     model: Model,
-    bound: u64,
+    peak: u64,
 }
 
-fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<OrderedModel> {
+/// Finds an order with a low peak for the operators of a graph, unless they keep theirs.
+fn find_order(graph: Graph, hints: &Hints<'_>) -> Result<OrderedModel> {
     if hints.keep_order {
-        let bound = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
-        return Ok(OrderedModel { model: graph.into(), bound });
+        let peak = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
+        return Ok(OrderedModel { model: graph.into(), peak });
     }
     let sets = hints.order_sets.unwrap_or(Effort::USUAL);
-    let effort = Effort::new(sets, &|| false);
+    let effort = Effort::new(sets, hints.stop.unwrap_or(&|| false));
     let mut reorder: Reordered = reorder_within(&graph, InPlace::SameSize, &effort).map_err(Error::unable)?;
     let every_order = reorder.every_order.take();
-    let bound = reorder.bound;
+    let peak = reorder.peak;
     // A graph with loops keeps its order.
-    let graph =
-        if bound < reorder.given { graph.reordered(&reorder.order).map_err(Error::unable)? } else { graph };
-    Ok(OrderedModel { model: Model { reordered: Some(reorder), every_order, ..graph.into() }, bound })
+    let graph = if peak < reorder.peak_before {
+        graph.reordered(&reorder.order).map_err(Error::unable)?
+    } else {
+        graph
+    };
+    Ok(OrderedModel { model: Model { reordered: Some(reorder), every_order, ..graph.into() }, peak })
 }

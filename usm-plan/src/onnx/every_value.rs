@@ -1,8 +1,10 @@
-//! A model for every value of some of its dimensions, as a graph.json whose sizes are expressions.
+//! Converts an ONNX model whose dimensions have ranges to a graph.json whose sizes are expressions
+//! of these dimensions.
 //!
-//! Reads the model for some values and fits expressions to the tensors' extents that are right for
-//! all of them. A dimension with few values is read for all. Otherwise the model is read again
-//! where expressions of the same form would differ.
+//! The reader infers the shapes of the model for some values of the dimensions, the samples. To
+//! each extent it fits an expression that is right at all samples. A dimension with few values is
+//! sampled at all of them. Otherwise two expressions of the same form may agree at all samples and
+//! differ between them: the reader adds a sample at each value where they differ, and fits again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,11 +21,12 @@ use crate::graph_json;
 use crate::model::{GRAPH_ALIGNMENT, Hints};
 use crate::ranged::{Amount, NamedDimension, check};
 
-/// Maximum number of values of a dimension that are read at first.
-const READ: u64 = 64;
+/// Maximum number of samples at first; several dimensions share them.
+const MAX_FIRST_SAMPLES: u64 = 64;
 
-/// Maximum number of times that more values are read. Each halves the expressions in question.
-const ROUNDS: usize = 16;
+/// Maximum number of times that samples are added. Each time about half of the expressions that are
+/// not sure remain so.
+const MAX_REFINEMENTS: usize = 16;
 
 /// Converts the bytes of a file to a graph.json with dimensions. `ranges` gives the values of
 /// dimensions by name; the hints give one value for each other dimension.
@@ -31,7 +34,11 @@ const ROUNDS: usize = 16;
 /// # Errors
 /// Every reason to refuse a model; extents without a fitting expression; operators that differ
 /// between values.
-pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
+pub fn to_ranged_graph_json(
+    bytes: &[u8],
+    hints: &Hints<'_>,
+    ranges: &[(String, Dimension)],
+) -> Result<String> {
     let dims = to_identifiers(ranges)?;
     let model = decode(bytes)?;
     let mut values = sample_points(&dims);
@@ -68,11 +75,11 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
         }
         let Some(graph) = &graph else { break };
         let points = Points { dims: &dims, values: values.clone() };
-        let doubts = All { points: &points, readings: &readings }.doubts(graph);
+        let doubts = Readings { points: &points, readings: &readings }.doubts(graph);
         if doubts.is_empty() {
             break;
         }
-        if round == ROUNDS {
+        if round == MAX_REFINEMENTS {
             let reason = "no expressions were found that surely hold for the values between those read";
             return Err(Error::bad(reason).in_option(Field::Dims));
         }
@@ -87,13 +94,13 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     let Some(graph) = graph else { return Err(Error::bad("no dimension").in_option(Field::Dims)) };
     let points = Points { dims: &dims, values };
     let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-    let all = All { points: &points, readings: &readings };
-    let text = |tensor: usize| all.size(&graph, tensor);
+    let samples = Readings { points: &points, readings: &readings };
+    let text = |tensor: usize| samples.size(&graph, tensor);
     let sizes = (0..graph.tensors().len()).map(text).collect::<Result<Vec<_>>>()?;
-    let view = |tensor| all.view(&graph, tensor, &sizes).filter(|at| all.is_aligned(at, alignment));
+    let view = |tensor| samples.view(&graph, tensor, &sizes).filter(|at| samples.is_aligned(at, alignment));
     let views = (0..graph.tensors().len()).map(view);
     let views: Vec<Option<Amount>> = views.collect();
-    let is_permitted = |input: usize, output: usize| all.permitted(&graph, input, output);
+    let is_permitted = |input: usize, output: usize| samples.is_permitted(&graph, input, output);
     graph_json::text_with_dims(&graph, &dims, sizes, views, &is_permitted)
 }
 
@@ -132,7 +139,7 @@ fn sample_points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
             |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64 + shift(k);
         (0..count).rev().map(|k| values.low + at(k) * values.step).collect()
     };
-    let each = (READ / dims.len().max(1) as u64).max(4);
+    let each = (MAX_FIRST_SAMPLES / dims.len().max(1) as u64).max(4);
     let all: Vec<Vec<u64>> = dims.iter().map(|dim| spread(dim.values, each)).collect();
     let base: Vec<u64> = all.iter().map(|values| values[0]).collect();
     let mut points = vec![base.clone()];
@@ -153,13 +160,13 @@ fn sample_points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     points
 }
 
-/// The readings at all points.
-struct All<'a> {
+/// What the reader inferred at each sample.
+struct Readings<'a> {
     points: &'a Points<'a>,
     readings: &'a [Reading],
 }
 
-impl All<'_> {
+impl Readings<'_> {
     fn shapes(&self, name: &str) -> Option<Vec<&Shape>> {
         self.readings.iter().map(|reading| reading.shapes.get(name)).collect()
     }
@@ -172,7 +179,7 @@ impl All<'_> {
             let shapes = name.and_then(|name| self.shapes(name)).unwrap_or_default();
             let rank = shapes.iter().map(|shape| shape.dims.len()).min().unwrap_or(0);
             series.extend((0..rank).map(|axis| shapes.iter().map(|shape| shape.dims[axis]).collect()));
-            series.extend(self.begins(graph, tensor));
+            series.extend(self.offsets(graph, tensor));
         }
         series.iter().filter_map(|numbers| self.points.fit(numbers)).flat_map(|fit| fit.doubts).collect()
     }
@@ -219,7 +226,7 @@ impl All<'_> {
     }
 
     /// The offsets of a view in its base at the points. `None` if it is no view for some value.
-    fn begins(&self, graph: &Graph, tensor: usize) -> Option<Vec<u64>> {
+    fn offsets(&self, graph: &Graph, tensor: usize) -> Option<Vec<u64>> {
         let node = &graph.tensors()[tensor];
         let (of, _) = node.alias?;
         let name = node.name.as_deref()?;
@@ -237,8 +244,8 @@ impl All<'_> {
     /// view for some value that was read, or because no expression fits its offset.
     fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
         let name = graph.tensors()[tensor].name.as_deref()?;
-        let begins = self.begins(graph, tensor)?;
-        if let Some(Fit { text, .. }) = self.points.fit(&begins) {
+        let offsets = self.offsets(graph, tensor)?;
+        if let Some(Fit { text, .. }) = self.points.fit(&offsets) {
             return Some(text.parse().map_or(Amount::Text(text), Amount::Number));
         }
         // A multiple of a part: the tensor's own size.
@@ -246,9 +253,9 @@ impl All<'_> {
             self.shapes(name)?.iter().map(|shape| shape.bytes().ok()).collect()
         };
         let (own, Amount::Text(size)) = (bytes(name)?, &sizes[tensor]) else { return None };
-        let (times, by) = (begins[0], own[0].max(1));
+        let (times, by) = (offsets[0], own[0].max(1));
         let text = format!("({size})*{times}//{by}");
-        self.points.is_right(&text, &begins).then_some(Amount::Text(text))
+        self.points.is_right(&text, &offsets).then_some(Amount::Text(text))
     }
 
     /// Whether a view at this offset begins at a multiple of the alignment for all values, also for
@@ -259,7 +266,7 @@ impl All<'_> {
     }
 
     /// Whether a result may be written over an input for all values.
-    fn permitted(&self, graph: &Graph, input: usize, output: usize) -> bool {
+    fn is_permitted(&self, graph: &Graph, input: usize, output: usize) -> bool {
         let name = |tensor: usize| graph.tensors()[tensor].name.as_deref();
         let (Some(input), Some(output)) = (name(input), name(output)) else { return false };
         self.readings.iter().all(|reading| {

@@ -25,7 +25,7 @@ use crate::field::Field;
 use crate::model::{GRAPH_ALIGNMENT, Hints, Model};
 use allow::{Facts, Join, Permits};
 use control::Control;
-pub use every_value::with_dims;
+pub use every_value::to_ranged_graph_json;
 use infer::{Constancy, InferenceResult};
 pub use infer::{Value, ValueInfo};
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};

@@ -71,7 +71,7 @@ impl Request {
     }
 
     /// The hints for the reader of a model.
-    pub(crate) fn hints<'a>(&self, remark: &'a dyn Fn(&str)) -> Hints<'a> {
+    pub(crate) fn hints<'a>(&self, remark: &'a dyn Fn(&str), stop: &'a dyn Fn() -> bool) -> Hints<'a> {
         let one = |(name, values): &(String, Values)| match values {
             Values::One(value) => Some((name.clone(), *value)),
             Values::Every(_) => None,
@@ -85,6 +85,7 @@ impl Request {
             no_views: !self.views,
             out_of_order: self.queue == Queue::OutOfOrder,
             known_keys_only: false,
+            stop: Some(stop),
             remark: Some(remark),
         }
     }

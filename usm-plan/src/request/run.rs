@@ -117,7 +117,8 @@ impl Job {
         let file = source.0.name();
         watch.stage(Stage::Reading);
         let remark = |remark: &str| watch.remark(remark);
-        let input = source.0.read(&request.hints(&remark))?;
+        let is_interrupted = || watch.is_interrupted();
+        let input = source.0.read(&request.hints(&remark, &is_interrupted))?;
         refuse::content(&request, &input).map_err(|refusal| Error::from(refusal).in_file(&file))?;
         watch.stage(Stage::Planning);
         let outcome = request.plan(input, watch, &file)?;
@@ -135,7 +136,8 @@ impl Job {
         let file = source.0.name();
         watch.stage(Stage::Reading);
         let remark = |remark: &str| watch.remark(remark);
-        let input = source.0.read(&request.hints(&remark))?;
+        let is_interrupted = || watch.is_interrupted();
+        let input = source.0.read(&request.hints(&remark, &is_interrupted))?;
         refuse::content(&request, &input).map_err(|refusal| Error::from(refusal).in_file(&file))?;
         watch.stage(Stage::Proving);
         proof::check(input, request.queue, request.reorder, &file, text, proof)
@@ -171,7 +173,7 @@ impl Job {
         let stop = || clock.must_stop();
         let remark = |remark: &str| watch.remark(remark);
         let constraints = RangeConstraints {
-            hints: request.hints(&remark),
+            hints: request.hints(&remark, &is_interrupted),
             ranges: request.ranges(),
             take_plans: request.every_value != EveryValue::Always,
         };

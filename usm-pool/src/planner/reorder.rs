@@ -28,18 +28,18 @@ use crate::graph::{Graph, GraphError};
 use crate::order_bound::{OrderBound, OrderCertificate};
 use crate::{Buffer, Error};
 
-/// A processing order and the least peak in bytes that it allows.
+/// A processing order, and the peak of the tensors that are live together in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reordered {
     /// Operators of the given graph, in their new order.
     pub order: Vec<usize>,
-    /// Heaviest cut in bytes with that order.
-    pub bound: u64,
-    /// Heaviest cut in bytes with the given order.
-    pub given: u64,
-    /// A bound on the peak of every order; none for a graph with loops. It names operators by their
-    /// place in the new order.
+    /// Maximum bytes of tensors that are live at one time in that order.
+    pub peak: u64,
+    /// The same in the order of the graph.
+    pub peak_before: u64,
+    /// A lower bound on the peak of every order; none for a graph with loops. Its certificate names
+    /// operators by their position in the new order.
     pub every_order: Option<OrderBound>,
 }
 
@@ -47,8 +47,9 @@ pub struct Reordered {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Effort<'a> {
-    /// Maximum number of sets of finished operators that the search visits, and of operators that
-    /// it runs for each of ten sets. Counting gives the same order on every machine.
+    /// Maximum number of search states, each the set of operators that have run. The search takes at
+    /// most ten times as many steps from one state to another. Counted, not timed, so that every
+    /// machine finds the same order.
     pub sets: u64,
     /// Called regularly; `true` ends the search with the best order so far.
     pub stop: &'a dyn Fn() -> bool,
@@ -67,9 +68,9 @@ impl Default for Effort<'_> {
 }
 
 impl<'a> Effort<'a> {
-    /// Sets without a user's limit: about a second.
+    /// Maximum number of search states without a user's limit: about a second.
     pub const USUAL: u64 = 1_000_000;
-    /// Sets with a time limit.
+    /// Maximum number of search states where a time limit ends the search.
     pub const MOST: u64 = 10_000_000;
 
     /// At most so many sets, and until `stop` is true.
@@ -113,7 +114,7 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
 ///     .output(3)
 ///     .build()?;
 /// let found = reorder_within(&graph, InPlace::Never, &Effort::default())?;
-/// assert_eq!((found.given, found.bound), (399, 300));
+/// assert_eq!((found.peak_before, found.peak), (399, 300));
 /// // No other order is better, and the checker agrees.
 /// let proof = found.every_order.expect("no loops");
 /// assert_eq!(proof.bytes, 300);
@@ -122,13 +123,13 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
 /// ```
 pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> Result<Reordered, Error> {
     let n = graph.ops().len();
-    let original_bound = heaviest_cut(graph, in_place)?;
+    let original_peak = heaviest_cut(graph, in_place)?;
     let identity = || (0..n).collect();
     if !graph.loops().is_empty() {
         return Ok(Reordered {
             order: identity(),
-            bound: original_bound,
-            given: original_bound,
+            peak: original_peak,
+            peak_before: original_peak,
             every_order: None,
         });
     }
@@ -139,14 +140,14 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
     let refutation = (at_an_end > bound).then(Refutation::default);
     bound = bound.max(at_an_end);
     let mut best =
-        Reordered { order: identity(), bound: original_bound, given: original_bound, every_order: None };
+        Reordered { order: identity(), peak: original_peak, peak_before: original_peak, every_order: None };
     let mut lowest = Incumbent { order: lists::list_ops(&lives), peak: u64::MAX, bound, refutation };
     let mut consider = |order: &[u32]| -> Result<(), Error> {
         let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();
         let Ok(new_graph) = graph.reordered(&order) else { return Ok(()) };
-        let bound = heaviest_cut(&new_graph, in_place)?;
-        if bound < best.bound {
-            (best.order, best.bound) = (order, bound);
+        let peak = heaviest_cut(&new_graph, in_place)?;
+        if peak < best.peak {
+            (best.order, best.peak) = (order, peak);
         }
         Ok(())
     };
@@ -191,8 +192,8 @@ pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> 
         }
     };
     let mut number = alloc::vec![0; n];
-    for (at, &op) in best.order.iter().enumerate() {
-        number[op] = at;
+    for (position, &op) in best.order.iter().enumerate() {
+        number[op] = position;
     }
     best.every_order = Some(OrderBound::new(lowest.bound, certificate).renumbered(&number));
     Ok(best)

@@ -186,7 +186,7 @@ pub fn graph(data: &[u8]) {
         }
     }
     if let Ok(found) = reorder(&graph, InPlace::SameSize) {
-        assert!(found.bound <= found.given);
+        assert!(found.peak <= found.peak_before);
         match graph.reordered(&found.order) {
             Ok(ordered) => {
                 let bound = found.every_order.expect("a bound without loops");

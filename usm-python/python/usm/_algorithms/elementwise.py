@@ -10,7 +10,7 @@ from .._kernel import Range, kernel
 from .._kernel.compiler import Compiler
 from .._kernel.keys import ARRAY, SCALAR
 from .._kernel.source import Source
-from .._kernel.types import COMPLEX, NAMES, SCALARS, STORED, of_dtype
+from .._kernel.types import COMPLEX, NAMES, SCALARS, IR_TYPE, of_dtype
 from .._usm import Array, DType, Event
 from ..errors import RequestError
 from .run import Run, as_array, check_elements, common_queue, place_of_work, result_array
@@ -240,8 +240,8 @@ def type_key(ty):
 def type_of_variable(compiler, name):
     """The type of elements that hold a variable of a kernel."""
     if f".{name}" not in compiler.facts.packs:
-        return STORED[compiler.facts.types[f".{name}"]]
-    part = STORED[compiler.facts.types[f".{name}.0"]]
+        return IR_TYPE[compiler.facts.types[f".{name}"]]
+    part = IR_TYPE[compiler.facts.types[f".{name}.0"]]
     return next(ty for ty, part_type in COMPLEX.items() if part_type == part)
 
 

@@ -5,7 +5,7 @@ import operator as python_operator
 
 from . import nodes
 from .state import Scope
-from .types import NAMES, STORED, is_float, is_int, limits
+from .types import NAMES, IR_TYPE, is_float, is_int, limits
 from .values import Cpx, Tup, Val, number
 
 _COMPARISON = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
@@ -157,7 +157,7 @@ class Comparisons:
         if Cpx in (left.__class__, right.__class__):
             return self.complex_conditional(condition, ((left, first), (right, second)))
         ty = self.common_type(left, right, node, "or") if left.ty != right.ty else left.ty
-        stored_type, at = STORED[ty], self.scope.at
+        stored_type, at = IR_TYPE[ty], self.scope.at
         high = max(left.high, right.high) if left.high is not None and right.high is not None else None
         if not first and not second:
             text = nodes.select(stored_type, condition.text, self.to(left, ty), self.to(right, ty), at)

@@ -4,7 +4,7 @@ import ast
 
 from . import nodes
 from .state import Facts, Scope
-from .types import COMPLEX, NAMES, STORED, is_float, of_dtype, promote
+from .types import COMPLEX, NAMES, IR_TYPE, is_float, of_dtype, promote
 from .values import Cpx, Pack, Static, Tup, Val, number
 
 _HAVE = "complex numbers have `+`, `-`, `*`, `/`, `** 2`, `==`, `!=`, `abs`, `.real`, `.imag` and `.conjugate()`"
@@ -127,7 +127,7 @@ class Complexes:
         at, zero = self.scope.at, number(0, ty, self.scope.at)
         size = [self.function_node("abs", (part,), ty) for part in right.parts]
         wide = self.as_reusable(self.compare_as("ge", *size, ty))
-        stored_type = STORED[ty]
+        stored_type = IR_TYPE[ty]
         choose = lambda a, b: self.set_temporary(Val(nodes.select(stored_type, wide.text, self.to(a, ty), self.to(b, ty), at), ty))
         large, small = choose(right.re, right.im), choose(right.im, right.re)
         first, second = choose(left.re, left.im), choose(left.im, left.re)
@@ -175,7 +175,7 @@ class Complexes:
             sets = [nodes.set_variable(place, self.to(part, ty), at) for place, part in zip(parts, (re, im))]
             texts.append(nodes.block(first, sets))
         self.emit(nodes.branch(condition.text, *texts, at))
-        return Cpx(*(Val(nodes.variable(STORED[ty], place, at), ty) for place in parts))
+        return Cpx(*(Val(nodes.variable(IR_TYPE[ty], place, at), ty) for place in parts))
 
     # Functions.
 

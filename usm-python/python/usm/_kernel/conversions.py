@@ -5,7 +5,7 @@ import types as pytypes
 
 from . import nodes
 from .state import Checks, Draft, Scope
-from .types import BITS, COMPLEX, COMPUTED, NAMES, STORED, is_float, is_int, limits, of_dtype, promote
+from .types import BITS, COMPLEX, ARITHMETIC_TYPE, NAMES, IR_TYPE, is_float, is_int, limits, of_dtype, promote
 from .values import Arr, Cpx, Rec, Static, Val, number
 
 _GREATEST = (1 << 63) - 1
@@ -46,7 +46,7 @@ class Conversions:
             if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
                 ty = of_dtype(value.dtype)
                 if ty is not None:
-                    return number(value.item(), COMPUTED.get(ty, ty), self.scope.at)
+                    return number(value.item(), ARITHMETIC_TYPE.get(ty, ty), self.scope.at)
             if type(value) is pytypes.ModuleType:
                 text = f"the module `{ast.unparse(node)}`"
             else:
@@ -74,10 +74,10 @@ class Conversions:
     def to(self, value, ty):
         """The text of a value, converted to another type."""
         at = self.scope.at
-        if ty in COMPUTED:
-            return nodes.cast(ty, self.to(value, COMPUTED[ty]), at)
-        target = STORED[ty]
-        source = STORED[value.ty]
+        if ty in ARITHMETIC_TYPE:
+            return nodes.cast(ty, self.to(value, ARITHMETIC_TYPE[ty]), at)
+        target = IR_TYPE[ty]
+        source = IR_TYPE[value.ty]
         if value.const is not None:
             if is_int(target) and is_float(value.ty):
                 return nodes.cast(target, value.text, at)
@@ -92,8 +92,8 @@ class Conversions:
 
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
-        if ty in COMPUTED:
-            return Val(self.to_computed(self.to(value, ty), ty), COMPUTED[ty], None, None, value.is_pure)
+        if ty in ARITHMETIC_TYPE:
+            return Val(self.to_computed(self.to(value, ty), ty), ARITHMETIC_TYPE[ty], None, None, value.is_pure)
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
             return number(value.const, ty, self.scope.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
@@ -105,7 +105,7 @@ class Conversions:
         ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
         if ty is None or ty == "bool" or value.ty == "bool" or ty in COMPLEX:
             raise self.error(node, "`view` takes the type of a number, such as `x.view(np.uint32)`")
-        source = STORED[value.ty]
+        source = IR_TYPE[value.ty]
         if BITS[source] != BITS[ty]:
             wide = f"{NAMES[source]} has {BITS[source]} bits, {NAMES[ty]} {BITS[ty]}"
             raise self.error(node, f"`view` keeps the bits: {wide}")
@@ -119,7 +119,7 @@ class Conversions:
 
     def to_computed(self, text, ty):
         """The text of a number of type `ty`, in the type that it is computed in."""
-        return nodes.cast(COMPUTED[ty], text, self.scope.at) if ty in COMPUTED else text
+        return nodes.cast(ARITHMETIC_TYPE[ty], text, self.scope.at) if ty in ARITHMETIC_TYPE else text
 
     def truth(self, value):
         """The text of a value as a condition."""

@@ -5,7 +5,7 @@ import ast
 from . import nodes
 from .keys import MOST
 from .state import Checks, Draft, Scope
-from .types import COMPUTED, NAMES, is_int
+from .types import ARITHMETIC_TYPE, NAMES, is_int
 from .values import Arr, Rec, Slice, Static, Tup, Val, number
 
 
@@ -46,8 +46,8 @@ class Indexing:
         if array.is_complex:
             return self.load_pair(array, index, at)
         text = nodes.load(array.ty, array.number, index, at)
-        value = Val(self.to_computed(text, array.ty), COMPUTED.get(array.ty, array.ty), None, None, False)
-        if array.ty in COMPUTED:
+        value = Val(self.to_computed(text, array.ty), ARITHMETIC_TYPE.get(array.ty, array.ty), None, None, False)
+        if array.ty in ARITHMETIC_TYPE:
             value.element = array.ty
         return value
 

@@ -5,7 +5,7 @@ import ast
 from . import nodes
 from .blocks import continues_loop, has_return, leaves_loop, sets
 from .state import Draft, Facts, Scope
-from .types import BITS, STORED, is_int, promote
+from .types import BITS, IR_TYPE, is_int, promote
 from .values import Arr, Static, Tup, Val, number
 
 
@@ -50,7 +50,7 @@ class Loops:
         if step.const == 0:
             raise self.error(call, "`range` with a step of 0")
         before = facts.types.get(key)
-        if before is not None and is_int(before) and BITS[STORED[before]] < 64:
+        if before is not None and is_int(before) and BITS[IR_TYPE[before]] < 64:
             # The variable is a narrower number elsewhere, in which counts would wrap around.
             facts.types[key] = "i64"
             facts.has_changed = True
@@ -66,7 +66,7 @@ class Loops:
         if counts_up:
             at = self.scope.at
             counter = self.temporary(ty)
-            value = Val(nodes.variable(STORED[ty], counter, at), ty, None, high)
+            value = Val(nodes.variable(IR_TYPE[ty], counter, at), ty, None, high)
             body = self.loop_body(node, name, value, None)
             bounds = [self.to(bound, ty) for bound in (start, end, step)]
             self.emit(nodes.for_loop(counter, *bounds, body, at))
@@ -125,7 +125,7 @@ class Loops:
         keep = self.set_temporary if is_changed else self.as_reusable
         end, step = keep(end), keep(step)
         self.emit(nodes.set_variable(counter, self.to(start, ty), at))
-        write = nodes.Formula(STORED[ty], at)
+        write = nodes.Formula(IR_TYPE[ty], at)
         count, last, stride = nodes.variable(write.ty, counter, at), self.to(end, ty), self.to(step, ty)
         condition = write.comparison("gt", count, last)
         next_count = write.binary("add", count, stride)

@@ -6,7 +6,7 @@ import math
 from . import nodes
 from .._usm import _builtins
 from .state import Scope
-from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, promote
+from .types import BITS, NAMES, IR_TYPE, bits_of, is_float, is_int, is_signed, promote
 from .values import Arr, Cpx, Static, Tup, Val, number
 
 #: Functions of `math`, NumPy and SciPy, each with the name of its node, the number of arguments,
@@ -51,7 +51,7 @@ class Mathematics:
         value = self.absolute(node)
         if not is_int(value.ty) and value.ty != "bool":
             raise self.error(node, f"`{ast.unparse(node)}` of {NAMES[value.ty]}: only integers have bits to count")
-        bits = BITS[STORED[value.ty]]
+        bits = BITS[IR_TYPE[value.ty]]
         # The absolute value of the least integer wraps, and is right without a sign.
         value = self.cast(self.cast(value, f"u{bits}"), "u64" if bits == 64 else "u32")
         return self.cast(self.function_node(name, (value,), value.ty), "u8")
@@ -128,7 +128,7 @@ class Mathematics:
             raise self.error(node, "`sign` of a bool: NumPy has none")
         if value.const is not None:
             value = self.cast(value, "i64" if is_int(value.ty) else "f64")
-        ty, write = value.ty, nodes.Formula(STORED[value.ty], self.scope.at)
+        ty, write = value.ty, nodes.Formula(IR_TYPE[value.ty], self.scope.at)
         value = self.as_reusable(value).text
         zero, one = (write.literal(bits_of(bit, write.ty)) for bit in (0, 1))
         result = zero
@@ -176,7 +176,7 @@ class Mathematics:
             return value
         if value.const is not None:
             return self.integer(abs(value.const), node) if value.ty == "wi" else number(abs(value.const), value.ty, self.scope.at)
-        value, stored_type = self.as_reusable(value), STORED[value.ty]
+        value, stored_type = self.as_reusable(value), IR_TYPE[value.ty]
         negative = nodes.unary("neg", stored_type, value.text, self.scope.at)
         return Val(nodes.binary("max", stored_type, value.text, negative, self.scope.at), value.ty)
 
@@ -213,7 +213,7 @@ class Mathematics:
         result = self.smaller_or_larger(operator, left, right, node)
         if not is_float(result.ty) or result.const is not None:
             return result
-        text, stored_type = result.text, STORED[result.ty]
+        text, stored_type = result.text, IR_TYPE[result.ty]
         for value in (left, right):
             if is_float(value.ty) and (value.const is None or value.const != value.const):
                 is_number = nodes.comparison("eq", value.text, value.text, at)
@@ -252,7 +252,7 @@ class Mathematics:
         value = self.take_argument(node)
         if not is_float(value.ty):
             return number(name == "isfinite", "bool", self.scope.at)
-        value, stored_type, at = self.as_reusable(value), STORED[value.ty], self.scope.at
+        value, stored_type, at = self.as_reusable(value), IR_TYPE[value.ty], self.scope.at
         if name == "isnan":
             return Val(nodes.comparison("ne", value.text, value.text, at), "bool")
         size = nodes.unary("abs", stored_type, value.text, at)

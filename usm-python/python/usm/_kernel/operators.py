@@ -4,7 +4,7 @@ import ast
 
 from . import nodes
 from .state import Scope
-from .types import BITS, NAMES, STORED, bits_of, is_float, is_int, is_signed, limits
+from .types import BITS, NAMES, IR_TYPE, bits_of, is_float, is_int, is_signed, limits
 from .values import Cpx, Val, number
 
 #: Names of the operators' nodes.
@@ -47,7 +47,7 @@ class Operators:
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
             if value.is_foldable and value.ty != "bool":
                 return self.integer(~value.const, node)
-            return Val(nodes.unary("not", STORED[value.ty], value.text, self.scope.at), value.ty, None, None, value.is_pure)
+            return Val(nodes.unary("not", IR_TYPE[value.ty], value.text, self.scope.at), value.ty, None, None, value.is_pure)
         if value.ty == "bool":
             value = self.cast(value, "i64")
         if isinstance(node.op, ast.UAdd):
@@ -59,7 +59,7 @@ class Operators:
     def negative(self, value):
         """The negative of a number in its type."""
         at = self.scope.at
-        stored_type = STORED[value.ty]
+        stored_type = IR_TYPE[value.ty]
         if is_int(stored_type) and not is_signed(stored_type):
             return Val(nodes.binary("sub", stored_type, nodes.literal(stored_type, 0, at), value.text, at), value.ty, None, None, value.is_pure)
         return Val(nodes.unary("neg", stored_type, value.text, at), value.ty, None, None, value.is_pure)
@@ -107,7 +107,7 @@ class Operators:
 
     def operation(self, operator, left, right, ty, high=None):
         """The node of an operator on two values in type `ty`; `high` bounds the result."""
-        return Val(nodes.binary(operator, STORED[ty], self.to(left, ty), self.to(right, ty), self.scope.at), ty, None, high, left.is_pure and right.is_pure)
+        return Val(nodes.binary(operator, IR_TYPE[ty], self.to(left, ty), self.to(right, ty), self.scope.at), ty, None, high, left.is_pure and right.is_pure)
 
     def fold(self, operator, left, right, node):
         """The result for two known numbers."""
@@ -134,7 +134,7 @@ class Operators:
                 highs = [value.high for value in (left, right) if value.high is not None]
                 high = min(highs) if highs else None
             return self.operation(operator, left, right, ty, high)
-        width = BITS[STORED[ty]]
+        width = BITS[IR_TYPE[ty]]
         if right.const is not None:
             if right.const < 0:
                 raise self.error(node, f"a shift by {right.const}: shift the other way")
@@ -145,7 +145,7 @@ class Operators:
         left, right = self.as_reusable(left), self.as_reusable(right)
         fits = nodes.comparison("lt", self.to(right, "u64"), nodes.literal("u64", width, at), at)
         result = self.operation(operator, left, right, ty).text
-        stored_type = STORED[ty]
+        stored_type = IR_TYPE[ty]
         rest = nodes.literal(stored_type, 0, at)
         if operator == "shr" and is_signed(ty):
             rest = nodes.binary("shr", stored_type, self.to(left, ty), nodes.literal(stored_type, width - 1, at), at)
@@ -169,7 +169,7 @@ class Operators:
             if operator == "floordiv":
                 return self.operation("shr", left, self.integer(divisor.bit_length() - 1, node), ty)
             return self.operation("and", left, self.integer(divisor - 1, node), ty, divisor - 1)
-        write = nodes.Formula(STORED[ty], self.scope.at)
+        write = nodes.Formula(IR_TYPE[ty], self.scope.at)
         left, right = (self.as_reusable(self.cast(value, write.ty)).text for value in (left, right))
         rest = self.set_temporary(Val(write.binary("rem", left, right), write.ty)).text
         zero = write.literal(0)
@@ -183,7 +183,7 @@ class Operators:
 
     def floor_division_of_floats(self, operator, left, right, ty):
         """`//` or `%` of floats, by NumPy's steps."""
-        write = nodes.Formula(STORED[ty], self.scope.at)
+        write = nodes.Formula(IR_TYPE[ty], self.scope.at)
         left, right = (self.as_reusable(self.cast(value, write.ty)).text for value in (left, right))
         rest = self.set_temporary(Val(write.binary("rem", left, right), write.ty)).text
         zero = write.literal(0)
@@ -209,8 +209,8 @@ class Operators:
         """`**`: of floats by `pow`, of integers by multiplications, exponent 0 to 64."""
         if is_float(ty):
             if right.const == 2:
-                value = self.as_reusable(self.cast(left, STORED[ty]))
-                return Val(nodes.binary("mul", STORED[ty], value.text, value.text, self.scope.at), ty)
+                value = self.as_reusable(self.cast(left, IR_TYPE[ty]))
+                return Val(nodes.binary("mul", IR_TYPE[ty], value.text, value.text, self.scope.at), ty)
             ty = "wf" if ty == "wf" else ty
             return self.function_node("pow", (left, right), ty)
         if right.const is None:
@@ -219,7 +219,7 @@ class Operators:
             raise self.error(node, f"an integer to the power of {right.const}: write `float(x) ** {right.const}`")
         if right.const > 64:
             raise self.error(node, f"an integer to the power of {right.const}: 64 is the most")
-        result, base, exponent = number(1, ty, self.scope.at), self.as_reusable(self.cast(left, STORED[ty])), right.const
+        result, base, exponent = number(1, ty, self.scope.at), self.as_reusable(self.cast(left, IR_TYPE[ty])), right.const
         while exponent:
             if exponent & 1:
                 result = base if result.const == 1 else self.set_temporary(self.operation("mul", result, base, ty))
@@ -230,6 +230,6 @@ class Operators:
 
     def function_node(self, function, values, ty):
         """The node of a function of numbers in type `ty`."""
-        stored_type = STORED[ty]
+        stored_type = IR_TYPE[ty]
         texts = [self.to(value, ty) for value in values]
         return Val(nodes.function(function, stored_type, texts, self.scope.at), ty, None, None, all(value.is_pure for value in values))

@@ -5,7 +5,7 @@ from .keys import ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOS
 from .signature import Layout, Signature, count_of
 from .source import Source
 from .state import Checks, Draft, Scope
-from .types import COMPUTED, SCALARS
+from .types import ARITHMETIC_TYPE, SCALARS
 from .values import Arr, Cpx, Static, Tup, Val
 
 
@@ -58,7 +58,7 @@ class Parameters:
         if sort >> 24 == SCALAR:
             weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
             text = self.parameter_value(name, ty, (FROM_SCALAR, argument, 0))
-            value = Val(self.to_computed(text, ty), COMPUTED.get(weak, weak))
+            value = Val(self.to_computed(text, ty), ARITHMETIC_TYPE.get(weak, weak))
             if weak == "wi":
                 self.checks.integers[value.text] = argument
             return value

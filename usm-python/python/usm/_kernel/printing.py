@@ -12,7 +12,7 @@ from . import nodes
 from .signature import Signature
 from .source import Source
 from .state import Draft, Facts, Lines, Scope
-from .types import STORED, is_float
+from .types import IR_TYPE, is_float
 from .values import Static, Tup
 
 #: The most lines of a launch that are kept.
@@ -82,7 +82,7 @@ class Printing:
             parts.append("()" if not meaning.items else ",)" if len(meaning.items) == 1 else ")")
             return
         value = self.as_value(meaning, node)
-        ty = STORED[value.ty]
+        ty = IR_TYPE[value.ty]
         if value.const is not None:
             plain = how[1] == "" and ty == "f32"
             parts.append(self.format_known(_shortest(value.const) if plain else value.const, how, node))

@@ -6,7 +6,7 @@ them they use.
 
 from . import nodes
 from .keys import FROM_ARRAY
-from .types import STORED
+from .types import IR_TYPE
 
 
 class Facts:
@@ -120,7 +120,7 @@ class Draft:
         zeros = []
         for key in sorted(facts.unset_variables):
             if key in self.numbers:
-                zeros.append(nodes.set_variable(self.numbers[key], nodes.literal(STORED[types[key]], 0, at), at))
+                zeros.append(nodes.set_variable(self.numbers[key], nodes.literal(IR_TYPE[types[key]], 0, at), at))
         arrays = []
         for array, ty, space, place, argument in self.arrays:
             if space == "param":
@@ -128,7 +128,7 @@ class Draft:
                 space = "atomic" if argument in facts.atomics else space
             arrays.append(nodes.array_declaration(array, ty, space, place))
         values = [nodes.value_declaration(*value) for value in self.values]
-        variables = [nodes.variable_declaration(variable, STORED[types[key]], place) for key, variable, place in self.variables]
+        variables = [nodes.variable_declaration(variable, IR_TYPE[types[key]], place) for key, variable, place in self.variables]
         files = [source.file for source in self.files]
         return nodes.kernel(name, signature.dimensions, files, arrays, values, variables, self.parameters, (zeros, statements), at)
 

@@ -9,7 +9,7 @@ from . import nodes
 from .keys import FROM_SCALAR
 from .slices import WHOLE
 from .state import Draft, Scope
-from .types import BITS, COMPUTED, SCALARS
+from .types import BITS, ARITHMETIC_TYPE, SCALARS
 from .values import Arr, Cpx, Rec, Slice, Static, Tup, Val, number
 
 
@@ -44,7 +44,7 @@ class Structures:
                 continue
             names = [path] if parts == 1 else [f"{path}.real", f"{path}.imag"]
             numbers = [Val(self.parameter_value(label, ty, (FROM_SCALAR, argument + leaf.place, part)), ty) for part, label in enumerate(names)]
-            values[field] = Cpx(*numbers) if parts == 2 else Val(self.to_computed(numbers[0].text, ty), COMPUTED.get(ty, ty))
+            values[field] = Cpx(*numbers) if parts == 2 else Val(self.to_computed(numbers[0].text, ty), ARITHMETIC_TYPE.get(ty, ty))
         return Rec(name, values)
 
     def array_by_value(self, name, argument, leaf):

@@ -4,7 +4,7 @@ import ast
 
 from . import nodes
 from .state import Draft, Facts, Scope
-from .types import STORED
+from .types import IR_TYPE
 from .values import Arr, Pack, Static, Tup, Val, number
 
 
@@ -72,7 +72,7 @@ class Tuples:
         first = numbers[0]
         for other in numbers[1:]:
             first = Val(first.text, self.common_type(first, other, node, "beside"))
-        ty, at, name = STORED[first.ty], self.scope.at, ast.unparse(node.value)
+        ty, at, name = IR_TYPE[first.ty], self.scope.at, ast.unparse(node.value)
         array = Arr(name, self.draft.new_array(name, ty, nodes.private_space(len(numbers)), at), ty, [number(len(numbers), "wi", at)], "private")
         for index, value in enumerate(numbers):
             self.emit(nodes.store(array.number, nodes.literal("u64", index, at), self.to(value, ty), at))
@@ -100,4 +100,4 @@ class Tuples:
             sets = [nodes.set_variable(name, self.to(value, ty), self.scope.at) for name, value, ty in zip(names, values, types)]
             texts.append(nodes.block([*statements, *sets]))
         self.emit(nodes.branch(condition.text, texts[0], texts[1], self.scope.at))
-        return Tup([Val(nodes.variable(STORED[ty], name, self.scope.at), ty) for name, ty in zip(names, types)])
+        return Tup([Val(nodes.variable(IR_TYPE[ty], name, self.scope.at), ty) for name, ty in zip(names, types)])

@@ -26,13 +26,14 @@ _TYPESTR = {
     "c8": "c64",
     "c16": "c128",
 }
-#: Types of elements that are converted to another one when they are read: there they have no
-#: arithmetic.
-COMPUTED = {"f16": "f32", "bf16": "f32"}
-#: Types of complex elements and casts, each with the type of a part. Values are pairs of parts.
+#: Types of elements without arithmetic in the nodes. A load converts them to the type on the right,
+#: and a store converts back.
+ARITHMETIC_TYPE = {"f16": "f32", "bf16": "f32"}
+#: Complex types, each with the type of its two parts. A complex value is a pair of values.
 COMPLEX = {"c64": "f32", "c128": "f64"}
-#: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
-STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
+#: The type of a value in the nodes. A number of Python (`wi`, `wf`) takes the type of the other
+#: operand; alone it has 64 bits.
+IR_TYPE = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
 
 
 def is_int(ty):
@@ -49,7 +50,7 @@ def is_signed(ty):
 
 def limits(ty):
     """The least and the greatest value of an integer type."""
-    bits = BITS[STORED[ty]]
+    bits = BITS[IR_TYPE[ty]]
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(ty) else (0, (1 << bits) - 1)
 
 
@@ -65,7 +66,7 @@ def promote(left, right):
         if other[0] == "w":
             return "wf"
         if other == "bool":
-            return STORED[weak]
+            return IR_TYPE[weak]
         return other if weak == "wi" or is_float(other) else "f64"
     if left == "bool" or right == "bool":
         return right if left == "bool" else left
@@ -102,7 +103,7 @@ def convert(value, ty):
     """The number that a type holds when it is given `value`."""
     if ty == "wi":
         return value
-    bits = bits_of(value, STORED[ty])
+    bits = bits_of(value, IR_TYPE[ty])
     if ty == "bool":
         return bool(bits)
     if is_int(ty):

@@ -1,7 +1,7 @@
 """The meaning of an expression while a kernel's nodes are made."""
 
 from . import nodes
-from .types import STORED, bits_of, convert, is_int
+from .types import IR_TYPE, bits_of, convert, is_int
 
 
 class Val:
@@ -32,7 +32,7 @@ class Val:
 
 def number(value, ty, at):
     """The value of a known number."""
-    stored_type, value = STORED[ty], convert(value, ty)
+    stored_type, value = IR_TYPE[ty], convert(value, ty)
     high = value if is_int(ty) and value >= 0 else None
     return Val(nodes.literal(stored_type, bits_of(value, stored_type), at), ty, value, high)
 

@@ -2,7 +2,7 @@
 
 from . import nodes
 from .state import Draft, Facts, Scope
-from .types import NAMES, STORED, promote
+from .types import NAMES, IR_TYPE, promote
 from .values import Pack, Static, Val
 
 
@@ -30,7 +30,7 @@ class Variables:
         ty, at = value.ty, self.scope.at
         number = self.temporary(ty)
         self.emit(nodes.set_variable(number, value.text, at))
-        return Val(nodes.variable(STORED[ty], number, at), ty, None, value.high)
+        return Val(nodes.variable(IR_TYPE[ty], number, at), ty, None, value.high)
 
     def assign(self, name, value, node):
         """Sets a variable. Its type is the promotion of the types of all its values."""
@@ -72,7 +72,7 @@ class Variables:
             facts.unset_variables.add(key)
             facts.has_changed = True
         number = self.draft.variable(key, key.rpartition(".")[2], at)
-        return Val(nodes.variable(STORED[ty], number, at), ty, None, facts.highs.get(key))
+        return Val(nodes.variable(IR_TYPE[ty], number, at), ty, None, facts.highs.get(key))
 
     # Names.
 

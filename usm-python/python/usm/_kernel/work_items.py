@@ -6,7 +6,7 @@ from .names import SHUFFLES
 from .signature import Signature
 from .source import Source
 from .state import Scope
-from .types import STORED, is_int
+from .types import IR_TYPE, is_int
 from .values import Static, Val
 
 #: The node of each function that asks for an id or a size.
@@ -65,14 +65,14 @@ class WorkItems:
                 raise self.error(node, f"the lane of `{function}` is an integer")
             result = self.temporary(value.ty)
             self.emit(nodes.shuffle(size, SHUFFLES[function], result, value.text, self.to(lane, "u64"), at))
-            return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
+            return Val(nodes.variable(IR_TYPE[value.ty], result, at), value.ty)
         if function == "broadcast":
             value, item = self.take_arguments(node, 2)
             if not is_int(item.ty):
                 raise self.error(node, "the item of `broadcast` is an integer: a linear local id")
             result = self.temporary(value.ty)
             self.emit(nodes.broadcast(result, value.text, self.to(item, "u64"), at))
-            return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
+            return Val(nodes.variable(IR_TYPE[value.ty], result, at), value.ty)
         if function in ("any", "all"):
             if len(node.args) != 1:
                 raise self.error(node, f"`usm.{space}.{function}` has 1 argument")
@@ -85,4 +85,4 @@ class WorkItems:
                 value = self.cast(value, "i64")
         result = self.temporary(value.ty)
         self.emit(nodes.collect(how, by, result, value.text, at, size))
-        return Val(nodes.variable(STORED[value.ty], result, at), value.ty)
+        return Val(nodes.variable(IR_TYPE[value.ty], result, at), value.ty)
