@@ -203,6 +203,7 @@ impl<const D: usize> Description<D> {
     }
 
     /// Checks the kernel's own requirements, and that items do not race. Returns the proof.
+    #[inline]
     pub(crate) fn check_and_prove<K: Kernel<D>>(
         &self,
         kernel: &K,
@@ -211,22 +212,17 @@ impl<const D: usize> Description<D> {
         values: &Values<K::Arguments>,
         needs_proof: bool,
     ) -> Result<Proof, LaunchError> {
-        let proof = self.proof(kernel, range, lengths, values, needs_proof)?;
-        match proof.order {
-            ItemOrder::Unordered { array, write, other } if needs_proof => {
-                Err(LaunchError::Race { kernel: K::NAME, array, write, other, why: UNORDERED })
-            }
-            ItemOrder::Undecided { array, write, other, why } => {
-                Err(LaunchError::Race { kernel: K::NAME, array, write, other, why })
-            }
-            ItemOrder::Race(race) => Err(LaunchError::ShownRace { kernel: K::NAME, race }),
-            _ => Ok(proof),
+        self.check_requirements(kernel, range, lengths, values)?;
+        let proof = kernel.proof(range, lengths, values);
+        // The path of most launches: a copy of a proof or of an error takes longer than the proof.
+        if matches!(proof, Proof { bounds: Bounds::Proven, order: ItemOrder::Proven }) {
+            return Ok(Proof::PROVEN);
         }
+        refuse_races::<K, D>(examine(proof, kernel, range, lengths, values, needs_proof), needs_proof)
     }
 
-    /// Checks the kernel's own requirements: its local size and its arguments' lengths. Returns the
-    /// proof, after an inspection where the order of items is undecided, or, if `inspects`, where
-    /// indices are.
+    /// The proof of a launch that meets the kernel's requirements, after an inspection where the
+    /// order of items is undecided, or, if `inspects`, where indices are.
     pub(crate) fn proof<K: Kernel<D>>(
         &self,
         kernel: &K,
@@ -235,6 +231,18 @@ impl<const D: usize> Description<D> {
         values: &Values<K::Arguments>,
         inspects: bool,
     ) -> Result<Proof, LaunchError> {
+        self.check_requirements(kernel, range, lengths, values)?;
+        let proof = kernel.proof(range, lengths, values);
+        Ok(examine(proof, kernel, range, lengths, values, inspects))
+    }
+    /// Checks the kernel's own requirements: its local size and its arguments' lengths.
+    fn check_requirements<K: Kernel<D>>(
+        &self,
+        kernel: &K,
+        range: &NdRange<D>,
+        lengths: &[usize],
+        values: &Values<K::Arguments>,
+    ) -> Result<(), LaunchError> {
         let local = range.local().sizes();
         if let Some(group) = self.required_group {
             for dimension in 0..D {
@@ -244,20 +252,44 @@ impl<const D: usize> Description<D> {
                 }
             }
         }
-        kernel
-            .check(range, lengths, values)
-            .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })?;
-        let proof = kernel.proof(range, lengths, values);
-        #[cfg(feature = "alloc")]
-        if let Some(nodes) = K::NODES {
-            let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
-            if is_undecided || (inspects && matches!(proof.bounds, Bounds::Checked { .. })) {
-                return Ok(inspect(proof, nodes, kernel, range, lengths, values));
-            }
-        }
-        let _ = inspects;
-        Ok(proof)
+        let checked = kernel.check(range, lengths, values);
+        checked.map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })
     }
+}
+
+/// Refuses a launch whose items race, or may, and one without an order that needs a proof.
+#[cold]
+fn refuse_races<K: Kernel<D>, const D: usize>(proof: Proof, needs_proof: bool) -> Result<Proof, LaunchError> {
+    match proof.order {
+        ItemOrder::Unordered { array, write, other } if needs_proof => {
+            Err(LaunchError::Race { kernel: K::NAME, array, write, other, why: UNORDERED })
+        }
+        ItemOrder::Undecided { array, write, other, why } => {
+            Err(LaunchError::Race { kernel: K::NAME, array, write, other, why })
+        }
+        ItemOrder::Race(race) => Err(LaunchError::ShownRace { kernel: K::NAME, race }),
+        _ => Ok(proof),
+    }
+}
+
+/// The proof after an inspection, where one decides more.
+fn examine<K: Kernel<D>, const D: usize>(
+    proof: Proof,
+    kernel: &K,
+    range: &NdRange<D>,
+    lengths: &[usize],
+    values: &Values<K::Arguments>,
+    inspects: bool,
+) -> Proof {
+    #[cfg(feature = "alloc")]
+    if let Some(nodes) = K::NODES {
+        let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
+        if is_undecided || (inspects && matches!(proof.bounds, Bounds::Checked { .. })) {
+            return inspect(proof, nodes, kernel, range, lengths, values);
+        }
+    }
+    let _ = (kernel, range, lengths, values, inspects);
+    proof
 }
 
 /// Why a launch that needs a proof is refused although it could run unordered.

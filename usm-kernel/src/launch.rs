@@ -204,6 +204,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// The checks before a launch runs.
+    #[inline]
     pub(crate) fn check_launch<K: Kernel<D>>(
         &self,
         description: &Description<D>,
@@ -248,10 +249,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let lengths = kernel.local(&launch.range, &values);
         let description = Description::with_lengths(&kernel, &launch.range, &lengths)?;
         let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
+        let is_proven = proof.is_proven();
         #[cfg(feature = "threads")]
         let is_divided = K::CONCURRENT
             && !O::NOISE
-            && proof.is_proven()
+            && is_proven
             && launch.region.is_none()
             && launch.threads.is_none_or(|threads| threads.get() > 1)
             && usm_core::threads::stated()?.is_none_or(|threads| threads.get() > 1);
@@ -297,7 +299,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
             // event of this task is complete; `Bind` proved the rest.
             let views = unsafe { K::Arguments::views::<Exclusive>(&raw) };
-            phased::groups(&kernel, &range, views, local, order, proof.is_proven());
+            phased::groups(&kernel, &range, views, local, order, is_proven);
         };
         let submit = |usages: &[Usage<'_, B>]| {
             #[cfg(feature = "alloc")]
