@@ -1,5 +1,5 @@
-//! The sample kernels built from SPIR-V and from OpenCL C, on the runtimes that take both. A backend
-//! prefers the format that is faster here.
+//! The sample kernels built from SPIR-V and from OpenCL C, on the runtimes that take both. A
+//! backend prefers the format that is faster here.
 
 use std::hint::black_box;
 

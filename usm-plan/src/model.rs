@@ -62,8 +62,8 @@ pub struct Hints<'a> {
     pub out_of_order: bool,
     /// Whether an unknown key of a graph.json is an error; otherwise it is a remark.
     pub known_keys_only: bool,
-    /// Called regularly while the reader chooses an order; true ends this search with the best order
-    /// so far.
+    /// Called regularly while the reader chooses an order; true ends this search with the best
+    /// order so far.
     pub stop: Option<&'a dyn Fn() -> bool>,
     /// Receives remarks: unused columns and keys, lifetimes that differ.
     pub remark: Option<&'a dyn Fn(&str)>,

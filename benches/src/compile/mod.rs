@@ -1,5 +1,5 @@
-//! CPU time of rustc, without the linker, for a program of twenty kernels: written with `#[kernel]`,
-//! and by hand as the phases between barriers into which the attribute turns them.
+//! CPU time of rustc, without the linker, for a program of twenty kernels: written with
+//! `#[kernel]`, and by hand as the phases between barriers into which the attribute turns them.
 
 mod kernels;
 

@@ -47,8 +47,8 @@ pub struct Reordered {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Effort<'a> {
-    /// Maximum number of search states, each the set of operators that have run. The search takes at
-    /// most ten times as many steps from one state to another. Counted, not timed, so that every
+    /// Maximum number of search states, each the set of operators that have run. The search takes
+    /// at most ten times as many steps from one state to another. Counted, not timed, so that every
     /// machine finds the same order.
     pub sets: u64,
     /// Called regularly; `true` ends the search with the best order so far.
