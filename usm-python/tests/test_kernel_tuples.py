@@ -133,3 +133,51 @@ def test_numba_functions_are_called():
     o = np.zeros(3)
     k[1, 3](o, (cuda.to_device(np.arange(3.0)), 5))
     assert o.tolist() == [11, 12, 13]
+
+
+@usm.device_func
+def bump(a, i, by):
+    a[i] += by
+    return a[i]
+
+
+@usm.device_func
+def first_after(t, a, i):
+    a[i] += 100
+    return t[1] * 1000 + a[i] + t[0].real
+
+
+#: Bodies that set `o[i]` with values that a later part of the same statement changes.
+ORDERS = [
+    "x = i; y = n; x, y = t = (y, x); o[i] = x * 10000 + y * 100 + t[0] * 10 + t[1]",
+    "x = i; y = n; (y, x) = (x, y) = (x, y); o[i] = x * 10 + y",
+    "p = (i, n); p = q = (p[1], p[0]); o[i] = p[0] * 1000 + p[1] * 100 + q[0] * 10 + q[1]",
+    "z = complex(a[i], 2.0); z = w = z.conjugate(); o[i] = z.imag * 10 + w.imag",
+    "z = complex(a[i], 2.0); z = w = complex(z.imag, z.real); o[i] = z.real * 10 + w.real",
+    "x, y = a[i], bump(a, i, 3); o[i] = x * 10 + y",
+    "t = (a[i], bump(a, i, 3), a[i]); o[i] = t[0] * 100 + t[1] * 10 + t[2]",
+    "t = (a[i], (a[i] + 1, bump(a, i, 3))); o[i] = t[0] * 100 + t[1][0] * 10 + t[1][1]",
+    "x, y = (a[i], bump(a, i, 3)) if i else (bump(a, i, 1), a[i]); o[i] = x * 10 + y",
+    "p = q = (a[i], bump(a, i, 3)); o[i] = p[0] * 10 + q[1]",
+    "z, y = complex(a[i], 1.0), bump(a, i, 3); o[i] = z.real * 10 + y",
+    "o[i] = first_after((complex(a[i], 0.0), a[i]), a, i)",
+    "s = 1\n    for v in (s, s + 1, s * 2): s = s * 10 + v\n    o[i] = s",
+    "x = i\n    for x in (x, x + 1, x + i): o[i] = o[i] * 10 + x",
+    "for v in (a[i], a[i] + 1): a[i] = v * 2\n    o[i] = a[i]",
+    "m = n\n    for p, q in ((i, m), (m, 7)):\n        m = p * 10 + q\n    o[i] = m",
+    "z = complex(a[i], 1.0)\n    for w in (z, z * 2): z = z * w\n    o[i] = z.real",
+]
+
+
+@pytest.mark.parametrize("body", ORDERS)
+def test_parts_are_evaluated_once_and_from_left_to_right(body):
+    function = compiled(f"def k(o, a, n):\n    i = usm.get_global_id(0)\n    {body}\n", bump=bump, first_after=first_after)
+    o, a = np.zeros(7), np.arange(7.0)
+    with usm.Device("host"):
+        usm.kernel(function)[7](o, a, 5)
+    plain = compiled(f"def k(o, a, n, i):\n    {body}\n", bump=bump, first_after=first_after)
+    expected, b = np.zeros(7), np.arange(7.0)
+    for i in range(7):
+        plain(expected, b, 5, i)
+    assert o.tolist() == expected.tolist()
+    assert a.tolist() == b.tolist()

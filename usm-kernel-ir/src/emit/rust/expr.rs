@@ -120,10 +120,12 @@ impl Writer<'_> {
                 if is_safe {
                     return plain(if operator == Binary::Div { "/" } else { "%" });
                 }
+                if operator == Binary::Rem {
+                    return format!("{name}::checked_rem({one}, {two}).unwrap_or(0)");
+                }
+                // Each operand stands once, or a chain of divisions doubles with each.
                 format!(
-                    "{name}::checked_{0}({one}, {two}).unwrap_or({1})",
-                    operator.name(),
-                    if operator == Binary::Div { one } else { "0" }
+                    "{{ let (__one, __two): ({name}, {name}) = ({one}, {two}); {name}::checked_div(__one, __two).unwrap_or(__one) }}"
                 )
             }
             Binary::And => plain("&"),

@@ -216,7 +216,9 @@ impl Writer<'_> {
                 right,
             } if left.ty.is_integer() => {
                 let shapes = [left, right].map(|side| row.shapes.of(self.kernel, side));
-                if let [Shape::Line(step), Shape::One] | [Shape::One, Shape::Line(step)] = shapes {
+                if let [Shape::Line(step), Shape::One] | [Shape::One, Shape::Line(step)] = shapes
+                    && let Some(step) = short_step(step, left.ty.bits())
+                {
                     return self.decided_by_ends(*operator, [left, right], shapes[0] == Shape::One, step);
                 }
             }
@@ -384,4 +386,13 @@ impl Writer<'_> {
         let many = row.many[variable.0 as usize].as_ref().expect("just made");
         many.iter().map(|register| self.builder.use_var(*register)).collect()
     }
+}
+
+/// The step of a line of integers of so many bits, as a signed number of that width. `None` if
+/// sixteen items may wrap more than once: then the first and the last item decide nothing.
+fn short_step(step: i64, bits: u32) -> Option<i64> {
+    let shift = 64 - bits;
+    let step = step << shift >> shift;
+    let last = i128::from(step.unsigned_abs()) * (LANES as i128 - 1);
+    (last < 1 << bits).then_some(step)
 }

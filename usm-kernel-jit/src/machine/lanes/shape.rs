@@ -134,7 +134,9 @@ fn leaves_phase(stmt: &Stmt) -> bool {
 fn times(step: i64, factor: &Expr) -> Shape {
     match &factor.kind {
         ExprKind::Literal(literal) => line(step.checked_mul(literal.bits as i64)),
-        ExprKind::Cast(operand) if factor.ty.bits() >= operand.ty.bits() => times(step, operand),
+        ExprKind::Cast(operand) if operand.ty.is_integer() && factor.ty.bits() >= operand.ty.bits() => {
+            times(step, operand)
+        }
         _ => Shape::Many,
     }
 }

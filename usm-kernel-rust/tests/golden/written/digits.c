@@ -19,11 +19,12 @@ typedef unsigned long ulong;
 #define mem_fence(flags) ((void)0)
 #undef fmin
 #undef fmax
-#define min(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
-#define max(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
-/* Of a NaN and a number, the number. */
-#define fmin(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
-#define fmax(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x > usm_y || usm_y != usm_y ? usm_x : usm_y; })
+/* Each argument stands once, or nested calls grow by a factor each. */
+#define min(a, b) ({ __auto_type usm_x = (a); __typeof__(usm_x) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
+#define max(a, b) ({ __auto_type usm_x = (a); __typeof__(usm_x) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
+/* Of a NaN and a number, the number. Of two zeros the second is the minimum, the first the maximum. */
+#define fmin(a, b) ({ __auto_type usm_x = (a); __typeof__(usm_x) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
+#define fmax(a, b) ({ __auto_type usm_x = (a); __typeof__(usm_x) usm_y = (b); usm_x < usm_y || usm_x != usm_x ? usm_y : usm_x; })
 static inline float as_float(uint bits) { float x; memcpy(&x, &bits, 4); return x; }
 static inline uint as_uint(float x) { uint bits; memcpy(&bits, &x, 4); return bits; }
 static inline double as_double(ulong bits) { double x; memcpy(&x, &bits, 8); return x; }

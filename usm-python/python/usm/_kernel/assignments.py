@@ -25,8 +25,7 @@ class Assignments:
             self.assign_target(node.targets[0], node.value, node)
             return
         value = self.expr(node.value)
-        if value.__class__ is Val:
-            value = self.as_reusable(value)
+        value = self.as_reusable(value) if value.__class__ is Val else self.copy_numbers(value)
         for target in node.targets:
             self.bind_target(target, value, node)
 

@@ -85,7 +85,7 @@ class Expressions:
 
     def tuple(self, node):
         """A tuple of expressions."""
-        return Tup([self.expr(item) for item in node.elts])
+        return Tup(self.operands(node.elts, self.expr))
 
     REFUSED = {
         ast.ListComp: "a comprehension is not for kernels: write a loop",

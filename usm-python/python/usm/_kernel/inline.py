@@ -55,22 +55,13 @@ class Inline:
         if node.keywords or len(node.args) != len(parameters):
             names = ", ".join(parameter.arg for parameter in parameters)
             raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({names}), {len(node.args) + len(node.keywords)} are given")
-        meanings = []
-        for argument in node.args:
-            start = len(self.scope.statements)
-            value = self.expr(argument)
-            if len(self.scope.statements) != start:
-                numbers = [value for value in meanings if value.__class__ is Val]
-                self.spill(numbers, start)
-                numbers.reverse()
-                meanings = [numbers.pop() if value.__class__ is Val else value for value in meanings]
-            meanings.append(value)
+        meanings = self.operands(node.args, self.expr)
         at, caller, loops = self.scope.at, self.scope.frame, self.scope.loops
         frame = Frame(f"{caller.key}/{caller.file}:{node.lineno}:{node.col_offset}", source, self.draft.file_of(source))
         variables = source.assigned_names()
         self.scope.loops = 0
         self.scope.callers.append(source.function)
-        values = [self.as_reusable(value) if value.__class__ is Val else value for value in meanings]
+        values = [self.as_reusable(value) if value.__class__ is Val else self.read_now(value) for value in meanings]
         self.scope.frame = frame
         for parameter, value, argument in zip(parameters, values, node.args):
             if parameter.arg in variables and value.__class__ is Static:

@@ -214,9 +214,9 @@ class Loops:
         if leaves_loop(node.body):
             raise self.error(node, "`break` in a loop over a tuple: write the loop over `range(..)`")
         at = self.scope.at
-        for item in items:
+        for item in self.copy_numbers(Tup(items)).items:
             self.scope.at = at
-            self.bind_target(node.target, self.copy_numbers(Tup([item])).items[0], node)
+            self.bind_target(node.target, item, node)
             if not continues_loop(node.body) and not has_return(node):
                 self.block(node.body)
                 continue

@@ -6,6 +6,7 @@ of earlier operands are then read into temporary variables before these statemen
 
 from . import nodes
 from .state import Scope
+from .values import Cpx, Tup, Val
 
 
 class Order:
@@ -17,7 +18,7 @@ class Order:
     def operands(self, expressions, ask=None):
         """Values from left to right: an earlier one is read before a later one has effects.
 
-        `ask` is `self.numeric` where complex numbers are allowed.
+        `ask` is `self.numeric` where complex numbers are allowed, `self.expr` where all is.
         """
         values = []
         for node in expressions:
@@ -32,10 +33,17 @@ class Order:
         """Reads values into temporary variables, before the statements from `start` on."""
         rest = self.scope.statements[start:]
         del self.scope.statements[start:]
-        for place, value in enumerate(values):
-            if not value.is_pure and value.const is None:
-                values[place] = self.set_temporary(value)
+        values[:] = map(self.read_now, values)
         self.scope.statements.extend(rest)
+
+    def read_now(self, meaning):
+        """A meaning whose numbers no store changes: temporary variables have what it loads."""
+        if meaning.__class__ is Tup:
+            return Tup([self.read_now(item) for item in meaning.items])
+        if meaning.__class__ is Cpx:
+            return Cpx(*map(self.read_now, meaning.parts))
+        is_loaded = meaning.__class__ is Val and not meaning.is_pure and meaning.const is None
+        return self.set_temporary(meaning) if is_loaded else meaning
 
     def with_own_statements(self, call):
         """The result of a call of the compiler, and the statements that it needs first."""
