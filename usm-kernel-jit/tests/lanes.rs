@@ -8,7 +8,7 @@ use usm_core::{Host, QueueOrder, UsmVec};
 use usm_kernel_jit::{Argument, compile};
 
 #[path = "../../tests/skip/src/lib.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 mod skip;
 
 /// Bodies that set `o[i]`, of kernels with `o: &mut [u32]`, `b: &[f32]` and numbers `t` and `n`.
