@@ -49,15 +49,23 @@ macro_rules! field_types {
 
 field_types!(T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 T14 T15);
 
+/// The bytes of all fields.
+pub(super) const fn byte_count<T: FieldTypes>() -> usize {
+    let (mut bytes, mut number) = (0, 0);
+    while number < T::SIZES.len() {
+        bytes += T::SIZES[number];
+        number += 1;
+    }
+    bytes
+}
+
 /// The bytes of each field of a structure, which has no others.
 const fn sizes<S: Structure, T: FieldTypes>() -> &'static [usize] {
     const {
-        let (mut bytes, mut number) = (0, 0);
-        while number < T::SIZES.len() {
-            bytes += T::SIZES[number];
-            number += 1;
-        }
-        assert!(bytes == size_of::<S>(), "a structure of kernels has the bytes of its fields and no others");
+        assert!(
+            byte_count::<T>() == size_of::<S>(),
+            "a structure of kernels has the bytes of its fields and no others"
+        );
         T::SIZES
     }
 }

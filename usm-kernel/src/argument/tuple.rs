@@ -6,7 +6,7 @@ use usm_core::{Access, Allocation, Backend};
 
 #[cfg(feature = "alloc")]
 use super::RawArgument;
-use super::fields::FieldTypes;
+use super::fields::{FieldTypes, byte_count};
 use super::{Bind, Parameter, ParameterInfo, ParameterKind, Sealed};
 use crate::sharing::Sharing;
 
@@ -26,16 +26,6 @@ pub struct RawTuple<T> {
 /// The bytes of sixteen numbers of 64 bits.
 #[cfg(feature = "alloc")]
 const MAX_BYTES: usize = 128;
-
-/// The bytes of a tuple's numbers.
-const fn byte_count<T: FieldTypes>() -> usize {
-    let (mut bytes, mut number) = (0, 0);
-    while number < T::SIZES.len() {
-        bytes += T::SIZES[number];
-        number += 1;
-    }
-    bytes
-}
 
 impl<T: FieldTypes> RawTuple<T> {
     fn new(value: T) -> Self {
